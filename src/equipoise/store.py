@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -107,7 +108,7 @@ def load(path: str | Path) -> Any:
             )
         kinds.append(METHODS[about["method"]])
 
-    content = archive.read(path, accept, _make)
+    content = archive.read(path, accept, partial(_make, path))
     try:
         return _method(kinds[0], content["parameters"], content["state"])
     except MemoryError:
@@ -165,11 +166,14 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
     }
 
 
-def _make(tag: str, state: Any) -> Any:
-    """Return the function with a tag, or an instance of the class with it; a dataclass validates its fields."""
+def _make(path: str | Path, tag: str, state: Any) -> Any:
+    """Return the function with a tag, or an instance of the class with it, for the file `path`.
+
+    A dataclass validates its fields.
+    """
     tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
-        _import_torch_module(tag)
+        _import_torch_module(path, tag)
     kind: Any = from_tag(tag)
     if kind is None:
         raise ValueError(
@@ -190,10 +194,12 @@ def _make(tag: str, state: Any) -> Any:
     return item
 
 
-def _import_torch_module(tag: str) -> None:
+def _import_torch_module(path: str | Path, tag: str) -> None:
     """Import the module that defines the class with this tag; raise Refused if PyTorch is not installed."""
     if find_spec("torch") is None:
-        raise Refused('the method was fitted with engine="torch", which needs PyTorch: pip install "equipoise[gpu]"')
+        raise Refused(
+            f'{path} contains a method fitted with engine="torch", which needs PyTorch: pip install "equipoise[gpu]"'
+        )
     import_module(f".{ON_DEVICE[tag]}", __package__)
 
 

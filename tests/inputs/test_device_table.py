@@ -322,7 +322,9 @@ def test_gpu_state_loads_on_the_cpu_without_a_gpu(digits, monkeypatch):
 def test_loading_without_pytorch_raises_with_install_hint(digits, tmp_path, monkeypatch):
     eq.save(brief(n_iter=2).fit(digits), tmp_path / "method.eqz")
     monkeypatch.setattr("equipoise.store.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r'engine="torch", which needs PyTorch: pip install "equipoise\[gpu\]"'):
+    with pytest.raises(
+        ValueError, match=r'method\.eqz .* engine="torch", which needs PyTorch: pip install "equipoise\[gpu\]"'
+    ):
         eq.load(tmp_path / "method.eqz")
 
 

@@ -99,9 +99,10 @@ def change_state(name, value):
         (change_state("settling", None), "damaged: settling has the wrong type, NoneType"),
         (change_state("order", {"array": 0}), "damaged: the order of the points is not a permutation of 0 to 59"),
         (change_state("velocity", {"float": "nan"}), "damaged: "),
+        (change_state("velocity", {"array": 99}), "damaged or is not an equipoise file: it has no 99.npy"),
         (change_state("command", 1), "damaged: values are missing or unknown: command"),
     ],
-    ids=["no state", "phase", "iteration", "settling", "order", "velocity", "unknown value"],
+    ids=["no state", "phase", "iteration", "settling", "order", "velocity", "missing array", "unknown value"],
 )
 def test_damaged_state_raises_with_the_name_of_the_file(checkpoint_path, tmp_path, change, message):
     path = tmp_path / "run.eqc"
@@ -110,13 +111,14 @@ def test_damaged_state_raises_with_the_name_of_the_file(checkpoint_path, tmp_pat
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
 
 
-def test_damaged_tolerance_record_of_the_mesh_raises(tmp_path):
+@pytest.mark.parametrize(("name", "value"), [("rungs", {"tuple": ["1", "2"]}), ("rungs", 3), ("size", 3)])
+def test_damaged_tolerance_record_of_the_mesh_raises(tmp_path, name, value):
     path, copy = tmp_path / "run.eqc", tmp_path / "copy.eqc"
     method = brief(eq.TSNE, engine="grid", n_iter=10)
     method.set_params(callbacks=[eq.Checkpoint(path, every=5)]).fit(X)
 
     def change(about):
-        about["content"]["dict"]["engine"][0]["dict"]["rungs"] = {"tuple": ["1", "2"]}
+        about["content"]["dict"]["engine"][0]["dict"][name] = value
 
     rewrite(path, copy, change)
     with pytest.raises(ValueError, match=r"copy\.eqc is damaged: the tolerance record of the mesh has the wrong form"):

@@ -81,7 +81,7 @@ def _group_limit() -> float:
 
 
 def _left_in_groups() -> float:
-    """Return the bytes left below the limits of the control groups; cached files count as left, as they can be freed."""
+    """Return the bytes left below the limits of the control groups; cached files, which can be freed, count."""
     left = float("inf")
     for group in _groups():
         for limit, usage in GROUP_FILES:

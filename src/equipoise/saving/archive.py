@@ -229,7 +229,9 @@ class _Reader:
 
     def _array(self, number: int) -> Array:
         if number not in self._arrays:
-            entry = self.entries[f"{number}.npy"]
+            entry = self.entries.get(f"{number}.npy")
+            if entry is None:
+                raise ValueError(f"it has no {number}.npy")
             with self.archive.open(entry) as stream:
                 declared = _declared_size(stream)
                 if declared != entry.file_size:

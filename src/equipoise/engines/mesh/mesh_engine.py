@@ -59,11 +59,15 @@ class ToleranceRecord:
     def restored(cls, plain: dict[str, Any]) -> ToleranceRecord:
         """Return a record from its attributes in a file.
 
-        Raise ValueError if a number is not an integer, or if `rungs` or `checked` has neither 0 nor d entries.
+        Raise ValueError if attributes are missing or unknown, if a number is not an integer, or if `rungs` or `checked`
+        has neither 0 nor d entries.
         """
-        record = cls(**plain)
-        integers = (record.d, record.level, record.fields, *record.rungs, *record.checked)
-        sides = {len(record.rungs), len(record.checked)}
+        try:
+            record = cls(**plain)
+            integers = (record.d, record.level, record.fields, *record.rungs, *record.checked)
+            sides = {len(record.rungs), len(record.checked)}
+        except TypeError:  # attributes are missing or unknown, or the rungs are not a sequence
+            raise ValueError("the tolerance record of the mesh has the wrong form") from None
         if not (all(isinstance(value, int | np.integer) for value in integers) and sides <= {0, record.d}):
             raise ValueError("the tolerance record of the mesh has the wrong form")
         return record
