@@ -41,7 +41,7 @@ def studio():
 def is_problem(message):
     """Return whether a console message is an error or warning other than the harmless ones
     about WebGL, hidden figures and rejected uploads."""
-    known = ("GL Driver Message", "could not set initial ranges", "status of 400")
+    known = ("GL Driver Message", "could not set initial ranges", "status of 400", "status of 403")
     return message.type in ("error", "warning") and not any(words in message.text for words in known)
 
 
@@ -249,6 +249,10 @@ def test_files_are_exported_and_uploaded(studio, visit, tmp_path):
 
     upload("big.csv", b"1,2\n" * 10_000)
     until(tab, f"{text('message')}.includes('big.csv exceeds the upload limit of 20 kB')")
+    tab.route("**/upload?*", lambda route: route.continue_(url=route.request.url.replace("session=", "session=x")))
+    upload("lost.csv", b"1,2\n3,4\n")
+    until(tab, f"{text('message')} === 'unknown session; reload the page'")
+    tab.unroute("**/upload?*")
     upload("ragged.csv", b"1,2\n3\n")
     until(tab, f"{text('message')}.includes('line 2: expected 2 cells')")
     iris = data.load("iris")

@@ -294,6 +294,7 @@ def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
         ("a.npy", b"junk", "cannot be read as NPY"),
         ("a.exe", b"1", "unknown format"),
         ("", b"1", "unknown format"),
+        ("folder/my table", b"1", "unknown format 'my table'; upload a .csv or .npy file"),
     ):
         with pytest.raises(ValueError, match=message):
             tables.store(given, content)

@@ -90,18 +90,18 @@ class DataSources:
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder):
             raise ValueError(f"{name[:60]!r} is outside the studio's folder; choose a file inside it")
-        if path.suffix not in SUFFIXES:
-            raise ValueError(f"unknown format {path.suffix or name[:60]!r}; upload a {' or '.join(SUFFIXES)} file")
+        _check_format(path.suffix, name)
         return path
 
     def store(self, name: str, content: bytes) -> str:
         """Check an uploaded table, store it in the folder, and return its name as a data set."""
         if len(content) > self.limit:
             raise ValueError(f"the file exceeds the limit of {format_size(self.limit)}; use fewer rows or columns")
-        plain = re.sub(r"[^\w.-]+", "_", PurePosixPath(name.replace("\\", "/")).name).lstrip(".")
-        stem, dot, suffix = plain.rpartition(".")
+        original = PurePosixPath(name.replace("\\", "/")).name
+        plain = PurePosixPath(re.sub(r"[^\w.-]+", "_", original).lstrip("."))
+        _check_format(plain.suffix.lower(), original)
         # The hash keeps the name if the same file is uploaded again, so that links work, and differs for other content.
-        stored = f"{stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{dot}{suffix.lower()}"
+        stored = f"{plain.stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{plain.suffix.lower()}"
         path = self.path(stored)
         with self._storing:  # one at a time, because reading a table may need many times its size in memory
             others = sum(size for name, (_, size) in self._uploads.items() if name != stored)
@@ -117,7 +117,7 @@ class DataSources:
             except BaseException:
                 path.unlink()
                 raise
-            self._uploads[stored] = (PurePosixPath(name.replace("\\", "/")).name, len(content))
+            self._uploads[stored] = (original, len(content))
         return f"file:{stored}"
 
     def code(self, name: str) -> str:
@@ -128,6 +128,11 @@ class DataSources:
         if kind == "file":
             return f"X = data.read({self._uploads.get(rest, (rest, 0))[0]!r}).X"
         return f"X = data.load({rest!r}).X"
+
+
+def _check_format(suffix: str, name: str) -> None:
+    if suffix not in SUFFIXES:
+        raise ValueError(f"unknown format {suffix or name[:60]!r}; upload a {' or '.join(SUFFIXES)} file")
 
 
 def public_message(error: BaseException) -> str:

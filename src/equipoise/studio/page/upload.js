@@ -11,7 +11,8 @@ input.addEventListener("change", async () => {
   try {
     const query = new URLSearchParams({session, name: file.name})
     const response = await fetch(`upload?${query}`, {method: "POST", body: file})
-    const result = await response.json()
+    const isJson = response.headers.get("Content-Type")?.includes("json")
+    const result = isJson ? await response.json() : {message: response.statusText}  // rejected requests return HTML
     if (response.ok) inbox.tags = [result.data]
     else show(result.message)
   } catch (error) {
