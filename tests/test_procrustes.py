@@ -97,8 +97,19 @@ def test_missing_points_stay_nan(rng):
 
 
 def test_incomparable_maps_raise(rng):
-    with pytest.raises(ValueError, match="all points of a map are at the same position"):
-        disagreement(np.ones((5, 2)), rng.normal(size=(5, 2)))
+    Y, point = rng.normal(size=(5, 2)), np.full((5, 2), 0.1)
+    for compare, name in (
+        (lambda: disagreement(point, Y), "Y"),
+        (lambda: disagreement(Y, point), "target"),
+        (lambda: superimpose([point, Y, Y]), "map 0"),
+        (lambda: superimpose([Y, Y, point]), "map 2"),
+    ):
+        with pytest.raises(ValueError, match=f"all points of {name} are at the same position"):
+            compare()
+    infinite = np.stack([Y, Y])
+    infinite[1, :2], infinite[1, 3, 1] = np.nan, np.inf
+    with pytest.raises(ValueError, match="map 1 contains inf at row 3, column 1"):
+        superimpose(infinite)
     maps = np.full((2, 10, 2), np.nan)
     maps[0, :6], maps[1, 4:] = rng.normal(size=(2, 6, 2))
     with pytest.raises(

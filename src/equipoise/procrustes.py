@@ -72,7 +72,9 @@ def superimpose(maps: Array) -> Array:
         raise ValueError(f"maps must have shape (m, n, d) with at least one map and one point, got {maps.shape}")
     present = ~np.isnan(maps[:, :, 0])
     for r, Y in enumerate(maps):
-        check_finite(Y[present[r]], f"map {r}", power=2)
+        check_finite(np.where(present[r, :, None], Y, 0.0), f"map {r}", power=2)
+        if present[r].sum() > Y.shape[1]:
+            _require_shape(Y[present[r]], f"map {r}")
     aligned = np.full_like(maps, np.nan)
     aligned[0] = maps[0]
     for r in range(1, len(maps)):
@@ -111,17 +113,22 @@ def variation(maps: Array) -> Array:
 def _center_both(Y: Any, target: Any) -> tuple[tuple[Array, Array, float], tuple[Array, Array, float]]:
     """Check that two maps have the same shape, and centre each; return the results of `_center`."""
     Y = check_map(Y)
-    return _center(Y), _center(check_map(target, "target", Y.shape))
+    target = check_map(target, "target", Y.shape)
+    _require_shape(Y, "Y")
+    _require_shape(target, "target")
+    return _center(Y), _center(target)
 
 
 def _center(Y: Array) -> tuple[Array, Array, float]:
     """Return Y − a, the centroid a, and the radius √(Σ ‖y − a‖² / n)."""
     centroid = Y.mean(axis=0)
     Y = Y - centroid
-    radius = float(np.sqrt((Y**2).sum() / len(Y)))
-    if radius == 0:
-        raise ValueError("all points of a map are at the same position, so it has no shape to align; leave the map out")
-    return Y, centroid, radius
+    return Y, centroid, float(np.sqrt((Y**2).sum() / len(Y)))
+
+
+def _require_shape(Y: Array, name: str) -> None:
+    if not (np.square(Y - Y.mean(axis=0)).any() and np.ptp(Y, axis=0).any()):
+        raise ValueError(f"all points of {name} are at the same position, so it has no shape to align; leave it out")
 
 
 def _normalize(mean: Array) -> Array:
@@ -138,4 +145,5 @@ def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
             f"map {r} has only {plural(int(shared.sum()), 'point')} in common with the others, too few to align it; at"
             f" least {Y.shape[1] + 1} are needed"
         )
+    _require_shape(Y[shared], f"map {r} in common with the others")
     return fit_similarity(Y[shared], mean[shared])(Y)

@@ -77,6 +77,9 @@ def test_planes_and_rolls_share_their_points():
     np.testing.assert_allclose(share, 8**-1.5, atol=0.015)  # P(height > 7 scales)
     roll, more = toys.swiss_roll(), toys.swiss_roll(added=20)
     np.testing.assert_array_equal(roll.X, more.X[:1000])
+    few, extended = toys.swiss_roll(5), toys.swiss_roll(5, added=500)
+    np.testing.assert_array_equal(few.labels, extended.labels[:5])
+    assert set(extended.labels) <= set(range(len(few.classes)))
     t = np.hypot(more.X[:, 0], more.X[:, 2])
     np.testing.assert_allclose(more.X[:, 0], t * np.cos(t), atol=1e-9)  # the added points are also on the roll
 

@@ -107,3 +107,8 @@ def test_sphere_of_four_points_has_no_isometric_map():
 def test_different_numbers_of_points_raise():
     with pytest.raises(ValueError, match="space has 60 points, but Y has 59; pass the same points in the same order"):
         dilation(X, Y[1:])
+
+
+def test_summary_of_one_point_raises():
+    with pytest.raises(ValueError, match="space has 1 point; at least 2 are needed"):
+        summarize_distortion(Discrete(1), Discrete(1))

@@ -111,7 +111,7 @@ def swiss_roll(n: int = 1000, added: int = 0, random_state: Any = 0) -> Dataset:
     rng = check_random_state(random_state)
     u, v = np.concatenate([rng.uniform(size=(n, 2)), rng.uniform(size=(added, 2))]).T
     t = 1.5 * np.pi * (1 + 2 * u)  # one and a half turns, height 21, as in scikit-learn
-    labels, classes = _parts(u)
+    labels, classes = _parts(u, u[:n])
     return Dataset("swiss_roll", np.column_stack([t * np.cos(t), 21 * v, t * np.sin(t)]), labels, classes)
 
 
@@ -183,9 +183,13 @@ def _clouds(rng: np.random.RandomState, sizes: list[int], centres: Array, widths
     return centres[label] + np.asarray(widths)[label, None] * rng.standard_normal((len(label), centres.shape[1]))
 
 
-def _parts(t: Array) -> tuple[Array, tuple[str, ...]]:
-    """Return PARTS classes of equal length along t, so that a map shows whether the order is preserved."""
-    label = np.minimum((PARTS * (t - t.min()) / np.ptp(t)).astype(int), PARTS - 1)
+def _parts(t: Array, span: Array | None = None) -> tuple[Array, tuple[str, ...]]:
+    """Return PARTS classes of equal length along t, so that a map shows whether the order is preserved.
+
+    They divide the range of `span`, by default of t; values outside it belong to the first or last class.
+    """
+    span = t if span is None else span
+    label = np.clip((PARTS * (t - span.min()) / np.ptp(span)).astype(int), 0, PARTS - 1)
     return label, tuple(f"part {p + 1}" for p in range(PARTS))
 
 

@@ -112,6 +112,8 @@ class Distortion:
 def summarize_distortion(space: Any, Y: Any) -> Distortion:
     """Return a summary of dilation and absolute distortion over all pairs; the parameters are those of `dilation`."""
     X, Y = _same_points(space, Y)
+    if X.n < 2:
+        raise ValueError(f"space has {plural(X.n, 'point')}; at least 2 are needed to compare distances")
     ratios, gaps = _Tally(), _Tally()
     stress = 0.0
     largest, smallest = (-np.inf, (0, 0)), (np.inf, (0, 0))
