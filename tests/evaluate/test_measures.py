@@ -288,7 +288,7 @@ def test_invalid_data_and_maps_raise(measure):
 @pytest.mark.parametrize("measure", ON_MAPS.values(), ids=ON_MAPS)
 def test_class_measures_accept_a_fitted_method(measure):
     method = eq.PCA().fit(X)
-    np.testing.assert_equal(measure(method, LABELS), measure(method.embedding_, LABELS))
+    assert repr(measure(method, LABELS)) == repr(measure(method.embedding_, LABELS))
 
 
 @pytest.mark.parametrize("measure", ON_MAPS.values(), ids=ON_MAPS)
