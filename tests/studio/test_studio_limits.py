@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("bokeh")
-from support.studio import SECONDS, fetch, finish, open_session, opened_page, running, wait_until
+from support.studio import SECONDS, fetch, finish, inject_markup, open_session, opened_page, running, wait_until
 
 from equipoise.data import Dataset
 from equipoise.studio.data_sources import DataSources
 from equipoise.studio.limits import GB, Limits
+from equipoise.studio.page.template import NONCE_MARK, mark_scripts
 from equipoise.studio.server import connections
 from equipoise.studio.session.player import check_memory
 from equipoise.studio.session.recipe import Recipe
@@ -192,7 +193,7 @@ def test_responses_have_security_headers():
         status, headers, _ = fetch(studio.url)
         policy = dict(part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";"))
         assert status == 200 and policy["default-src"] == policy["frame-ancestors"] == "'none'"
-        assert "'unsafe-inline'" not in policy["script-src"] and policy["script-src"].count("'sha256-") >= 2
+        assert re.fullmatch(r"'nonce-[\w-]{43}' 'unsafe-eval'", policy["script-src"])
         assert policy["connect-src"] == "'self'" and policy["base-uri"] == policy["form-action"] == "'none'"
         _, session = open_session(studio)
         for path in ("static/js/bokeh.min.js", f"export/csv?session={session}", "nothing", "export/csv?session=x"):
@@ -200,6 +201,32 @@ def test_responses_have_security_headers():
             assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
             assert headers["Cross-Origin-Resource-Policy"] == "same-origin" and headers["X-Frame-Options"] == "DENY"
             assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+
+
+def test_only_the_scripts_of_the_studio_have_the_nonce(monkeypatch):
+    evil = "<script>document.title = 'run'</script>"
+    inject_markup(monkeypatch, evil)
+    with running("circle") as studio:
+        answers = [fetch(studio.url)[1:] for _ in range(2)]
+    nonces = set()
+    for headers, body in answers:
+        html = body.decode()
+        (nonce,) = re.findall(r"'nonce-([^']*)'", headers["Content-Security-Policy"])
+        assert "'sha256-" not in headers["Content-Security-Policy"] and NONCE_MARK not in html
+        assert int(headers["Content-Length"]) == len(body)
+        tags = [tag for tag in re.findall(r"<script[^>]*>", html) if "application/json" not in tag]
+        assert tags.count("<script>") == html.count(evil) == 2  # the injected ones
+        assert len(tags) > 4 and all(f' nonce="{nonce}"' in tag for tag in tags if tag != "<script>")
+        nonces.add(nonce)
+    assert len(nonces) == 2
+
+
+def test_markup_cannot_borrow_the_nonce_of_another_script():
+    """Only the first script of Bokeh's markup, which Bokeh wrote itself, is marked."""
+    own = '<script type="application/json" id="x">{}</script>\n<script type="text/javascript">start()</script>'
+    marked = mark_scripts(f"{own}<script>evil()</script>", 1)
+    assert marked.count(f'<script nonce="{NONCE_MARK}"') == 1
+    assert f'<script nonce="{NONCE_MARK}" type="text/javascript">start()' in marked and "<script>evil()" in marked
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from support.browser import SECONDS, next_frames, until
-from support.studio import finish_commands, running, wait_until
+from support.studio import finish_commands, inject_markup, running, wait_until
 
 from equipoise import data
 
@@ -332,3 +332,17 @@ def test_tooltip_follows_the_points_when_the_map_moves_or_is_zoomed(studio, visi
         until(tab, under)
     tab.mouse.wheel(0, -800)
     until(tab, under)
+
+
+def test_injected_script_and_event_handler_do_not_run(studio, browser, monkeypatch):
+    inject_markup(monkeypatch, "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">")
+    context, blocked = browser.new_context(), []
+    tab = context.new_page()
+    tab.set_default_timeout(1000 * SECONDS)
+    tab.on("console", lambda message: blocked.append(message.text) if "Content Security" in message.text else None)
+    tab.goto(studio.url)
+    until(tab, f"{text('title a')}.includes('iteration')")
+    next_frames(tab)
+    assert tab.title() == "Equipoise studio"
+    assert len(blocked) == 4 and all("inline" in message for message in blocked)
+    context.close()

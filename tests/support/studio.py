@@ -121,6 +121,21 @@ def opened_page(folder, limits=None, data="circle", session="one"):
         document.clear()
 
 
+def inject_markup(monkeypatch, markup):
+    """Make markup slip into the pages of studios, at their top and before Bokeh's script."""
+    from equipoise.studio.page import app
+
+    original = app.set_template
+
+    def set_template(document, roots, message):
+        original(document, roots, message)
+        for place in ('<div id="studio">', "{{ mark_scripts(plot_script, 1) }}"):
+            assert place in document.template
+            document.template = document.template.replace(place, markup + place)
+
+    monkeypatch.setattr(app, "set_template", set_template)
+
+
 def wait_until(condition):
     """Wait until a function returns something true."""
     end = time.monotonic() + SECONDS

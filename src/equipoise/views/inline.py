@@ -24,9 +24,6 @@ JS_ARRAYS = {
 }
 
 
-CHARSET = '<meta charset="utf-8">'  # the content security policy is inserted after it
-
-
 def bokeh_scripts(feature: str, *components: str) -> str:
     """Return the inline scripts of some components of Bokeh; without Bokeh, raise ImportError naming `feature`."""
     try:
@@ -43,14 +40,25 @@ def read_script(name: str, package: str = __package__) -> str:
     return files(package).joinpath(f"{name}.js").read_text(encoding="utf-8")
 
 
-def render_page(name: str, package: str, **parts: str) -> str:
-    """Return the template `name`.html of a package, filled with `parts`, elements.js and `name`.js.
+def render_page(name: str, package: str, scripts: dict[str, str], parts: dict[str, str]) -> str:
+    """Return the template `name`.html of a package as a page in which only its own scripts may run.
 
-    The page gets a content security policy: only the scripts written in it run, and nothing is loaded.
+    The content security policy of the page is computed before `parts` are filled in, so that it does not allow a script
+    in one of them.
+
+    Parameters
+    ----------
+    name, package : str
+        The template is filled with elements.js and `name`.js as its `script`.
+    scripts : dict of str to str
+        Other scripts of the template.
+    parts : dict of str to str
+        Everything else in the template.
     """
-    page = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
-    html = page.substitute(parts, script=read_script("elements") + read_script(name, package))
-    return html.replace(CHARSET, f"{CHARSET}\n{policy_element(html)}", 1)
+    template = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
+    scripts = scripts | {"script": read_script("elements") + read_script(name, package)}
+    without_parts = template.substitute(dict.fromkeys(parts, ""), policy="", **scripts)
+    return template.substitute(parts, policy=policy_element(without_parts), **scripts)
 
 
 def as_json(value: Any) -> str:

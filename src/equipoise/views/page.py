@@ -102,7 +102,7 @@ def page(
     -------
     page : Page
     """
-    scripts = bokeh_scripts("page()", "bokeh")
+    bokeh = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
     check_title(title)
     theme = _theme_name(dark)
@@ -138,18 +138,15 @@ def page(
         "image": None if images is None else _images(check_images(images, len(Y))),
         "themes": {key: _theme(theme) for key, theme in THEMES.items()},
     }
-    html = render_page(
-        "page",
-        __package__,
-        title=escape(title or f"Map of {plural(len(Y), 'point')}"),
-        theme=theme,
-        themes=_css(),
-        bokeh=scripts,
-        note=escape(" ".join(notes)),
-        facts=as_json(facts),
-        dots=read_script("dots"),
-        map=plot_json(_plot(), "plot"),
-    )
+    parts = {
+        "title": escape(title or f"Map of {plural(len(Y), 'point')}"),
+        "theme": theme,
+        "themes": _css(),
+        "note": escape(" ".join(notes)),
+        "facts": as_json(facts),
+        "map": plot_json(_plot(), "plot"),
+    }
+    html = render_page("page", __package__, {"bokeh": bokeh, "dots": read_script("dots")}, parts)
     return Page(html, len(Y))
 
 

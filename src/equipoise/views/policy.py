@@ -11,19 +11,17 @@ INLINE_SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>
 META = '<meta http-equiv="Content-Security-Policy" content="{}">'
 
 
-def script_hashes(html: str) -> list[str]:
-    """Return the hashes of the inline scripts of a page, written as in a script-src directive."""
-    found = INLINE_SCRIPT.finditer(html)
-    texts = [match["text"] for match in found if not re.search(r"\bsrc\s*=|application/json", match["attributes"])]
-    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
-    return list(dict.fromkeys(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests))
-
-
 def policy_element(html: str) -> str:
-    """Return the <meta> element with the policy of a self-contained page: its own scripts run, nothing is loaded."""
+    """Return the <meta> element with the policy of a self-contained page, which may load nothing.
+
+    Parameters
+    ----------
+    html : str
+        The page with its own scripts and nothing else; only these may run.
+    """
     directives = (
         "default-src 'none'",
-        " ".join(["script-src", *script_hashes(html)]),
+        " ".join(["script-src", *_script_hashes(html)]),
         "style-src 'unsafe-inline'",  # Bokeh sets styles of elements
         "img-src data: blob:",
         "font-src data:",
@@ -31,3 +29,11 @@ def policy_element(html: str) -> str:
         "form-action 'none'",
     )
     return META.format(escape("; ".join(directives), quote=False).replace('"', "&quot;"))
+
+
+def _script_hashes(html: str) -> list[str]:
+    """Return the hashes of the inline scripts of a page, written as in a script-src directive."""
+    found = INLINE_SCRIPT.finditer(html)
+    texts = [match["text"] for match in found if "application/json" not in match["attributes"]]
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return list(dict.fromkeys(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests))

@@ -36,7 +36,7 @@ def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: st
     subtitle, footer : str
         Text below the title, and at the end of the page.
     """
-    scripts = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
+    bokeh = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
     colorings = shadings(report)
     points, layout = in_plane(report.Y)
     plots = {"map": _map(report, points, colorings), "shepard": _shepard(report), "recall": _recall(report)}
@@ -45,20 +45,18 @@ def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: st
         f"<span><b>{escape(reading.about)}</b>{escape(reading.text)}</span></li>"
         for reading in readings
     )
-    return render_page(
-        "fidelity",
-        __package__,
-        title=escape(f"Fidelity of a map of {report.n:,} points"),
-        bokeh=scripts,
-        subtitle=escape(subtitle),
-        readings=items,
-        table=as_html(*report_rows(report)),
-        layout=escape(layout and f"This plot shows {layout}."),
-        last=str(report.n - 1),
-        footer=escape(footer),
-        facts=as_json(_facts(report, colorings)),
+    parts = {
+        "title": escape(f"Fidelity of a map of {report.n:,} points"),
+        "subtitle": escape(subtitle),
+        "readings": items,
+        "table": as_html(*report_rows(report)),
+        "layout": escape(layout and f"This plot shows {layout}."),
+        "last": str(report.n - 1),
+        "footer": escape(footer),
+        "facts": as_json(_facts(report, colorings)),
         **{name: plot_json(plot, name) for name, plot in plots.items()},
-    )
+    }
+    return render_page("fidelity", __package__, {"bokeh": bokeh}, parts)
 
 
 def _verdict_label(verdict: str) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from importlib.resources import files
 from typing import Any
 
 from ...views.inline import read_script
 
 TITLE = "Equipoise studio"
+# The nonce of the studio's scripts while a page is rendered. The server replaces it in every response by a new nonce of
+# the same length, so that nobody outside this process knows it and no injected text can contain it.
+NONCE_MARK = secrets.token_urlsafe(32)
+SCRIPT_TAG = re.compile(r"<script\b(?![^>]*application/json)")
 
 
 def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
@@ -20,6 +26,13 @@ def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
     document.template_variables["scripts"] = "\n".join(
         [read_script("elements"), read_script("dots"), own.joinpath("studio.js").read_text(encoding="utf-8")]
     )
+    document.template_variables["nonce"] = NONCE_MARK
+    document.template_variables["mark_scripts"] = mark_scripts
     for root in roots:
         document.add_root(root)
     document.js_on_event("document_ready", CustomJS(args={"message": message}, code="start(message.document, message)"))
+
+
+def mark_scripts(html: str, count: int = 0) -> str:
+    """Return HTML in which the first `count` script elements, by default all, have the nonce."""
+    return SCRIPT_TAG.sub(f'<script nonce="{NONCE_MARK}"', html, count=count)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
+
 from tornado.httputil import HTTPHeaders
 from tornado.web import OutputTransform
 
-from ...views.policy import script_hashes
+from ..page.template import NONCE_MARK
 
-# Bokeh compiles the callbacks of widgets with `new Function`, which needs 'unsafe-eval'; inline scripts run only if
-# their hash is listed, so injected text does not run as a script or an event handler.
 DIRECTIVES = (
     "default-src 'none'",
     "style-src 'self' 'unsafe-inline'",  # Bokeh sets styles of elements
@@ -34,9 +34,13 @@ class SecurityHeaders(OutputTransform):
     def transform_first_chunk(
         self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
     ) -> tuple[int, HTTPHeaders, bytes]:
-        is_page = headers.get("Content-Type", "").startswith("text/html")
-        hashes = script_hashes(chunk.decode("utf-8", errors="replace")) if is_page and finishing else []
-        scripts = " ".join(["script-src 'self' 'unsafe-eval'", *hashes])
+        scripts = "script-src 'none'"
+        if headers.get("Content-Type", "").startswith("text/html"):
+            nonce = secrets.token_urlsafe(32)
+            chunk = chunk.replace(NONCE_MARK.encode(), nonce.encode())  # of the same length, see Content-Length
+            # Only elements with the nonce run, not injected scripts or event handlers. Bokeh compiles the callbacks of
+            # widgets with `new Function`, which needs 'unsafe-eval'.
+            scripts = f"script-src 'nonce-{nonce}' 'unsafe-eval'"
         headers["Content-Security-Policy"] = "; ".join([*DIRECTIVES, scripts])
         for name, value in HEADERS.items():
             headers[name] = value
