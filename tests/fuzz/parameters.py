@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from support.methods import PUBLIC
 
+from equipoise.methods.umap import MAX_NEGATIVES
+
 from . import values
 from .values import choose, extreme, number, wrong
 
@@ -44,7 +46,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "random_state": (0, 1, None, {"$": "random state"}, {"$": "generator"}),
     "n_jobs": (1, 2, -1, None, 64),
     "weights": (None, "inverse", {"$": "array", "shape": [40, 40]}),
-    "negative_sample_rate": (1, 5, 20),
+    "negative_sample_rate": (1, 5, 20, MAX_NEGATIVES + 1, 2**31),
     "batch_size": (1, 2, 32, 512, 10**6),
     "g": ({"$": "function", "name": "identity"}, {"$": "function", "name": "each"}),
     "h": ({"$": "function", "name": "identity"}, {"$": "function", "name": "each"}),
@@ -107,7 +109,8 @@ def draw_value(rng: np.random.Generator, name: str) -> Any:
         return _ordinary(rng, name)
     if r < 0.93:
         value = extreme(rng)
-        return 1000 if name == "negative_sample_rate" else value
+        slow = name == "negative_sample_rate" and 1000 < value <= MAX_NEGATIVES
+        return 1000 if slow else value
     return wrong(rng)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from .cases import KINDS, draw_case
+from .parameters import draw_value
 from .pool import run_cases
 from .verdicts import judge_error
 
@@ -44,6 +45,14 @@ def test_cases_are_reproducible_and_survive_json():
         assert text == json.dumps(draw_case(3, number)) == json.dumps(json.loads(text))
     kinds = {draw_case(0, number)["kind"] for number in range(300)}
     assert kinds == {*KINDS}
+
+
+def test_negative_sample_rates_are_drawn_below_and_above_the_bound():
+    rng = np.random.default_rng(0)
+    drawn = [draw_value(rng, "negative_sample_rate") for _ in range(500)]
+    numbers = [value for value in drawn if isinstance(value, int | float)]
+    assert any(value > 65_536 for value in numbers) and any(value > 2**32 for value in numbers)
+    assert not any(1000 < value <= 65_536 for value in numbers)  # correct, but slow
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,8 @@ def test_too_large_n_neighbors_warns_and_is_reduced(blobs):
         ({"spread": 0}, "spread must be a positive number, got 0"),
         ({"negative_sample_rate": 0}, "negative_sample_rate must be a positive number"),
         ({"negative_sample_rate": 2.5, "engine": "negative_sampling"}, "an integer for engine="),
+        ({"negative_sample_rate": 65_537, "engine": "negative_sampling"}, "must be at most 65536 for engine=.*got"),
+        ({"negative_sample_rate": 2**31, "engine": "negative_sampling"}, "must be at most 65536 for engine="),
         ({"loss": "intended", "engine": "negative_sampling"}, "optimises loss=\"effective\", not 'intended'"),
         ({"loss": "true"}, "unknown loss 'true'; choose from 'effective', 'intended'"),
         ({"target_weight": 2}, "target_weight must be between 0 and 1, got 2"),
@@ -279,6 +281,11 @@ def test_too_large_n_neighbors_warns_and_is_reduced(blobs):
 def test_invalid_parameters_raise(blobs, parameters, message):
     with pytest.raises(ValueError, match=message):
         eq.UMAP(**parameters).fit(blobs[0])
+
+
+def test_the_largest_negative_sample_rate_is_accepted_by_the_core(blobs):
+    umap = eq.UMAP(n_neighbors=3, negative_sample_rate=65_536, engine="negative_sampling", n_iter=1, random_state=0)
+    assert np.isfinite(umap.fit_transform(blobs[0][:20])).all()
 
 
 def test_invalid_labels_and_short_neighbour_lists_raise(blobs):

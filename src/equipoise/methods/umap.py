@@ -22,6 +22,7 @@ from .embedding import Embedding
 LOSSES = ("effective", "intended")
 NEGATIVE_SAMPLING = "negative_sampling"
 SAMPLING = ("sampled", NEGATIVE_SAMPLING)  # engines with 500 iterations and no early exaggeration by default
+MAX_NEGATIVES = 65_536  # per edge and step; a limit of the core
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -111,6 +112,11 @@ class UMAP(Embedding):
         m = self.negative_sample_rate
         if m != int(m):
             raise ValueError(f'negative_sample_rate must be an integer for engine="negative_sampling", got {m!r}')
+        if m > MAX_NEGATIVES:
+            raise ValueError(
+                f'negative_sample_rate must be at most {MAX_NEGATIVES} for engine="negative_sampling", got {m!r};'
+                " other engines have no limit"
+            )
         if self.loss != "effective":
             raise ValueError(
                 f'engine="negative_sampling" optimises loss="effective", not {self.loss!r}; use another engine'
