@@ -181,6 +181,17 @@ def test_damaged_neighbors_raise(tmp_path, searches):
         archive.write(file, about, [indices, distances, wrong])
         with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to"):
             resumed.fit(X)
+    for value in (np.nan, np.inf, -1.0):
+        damaged = distances.copy()
+        damaged[3, 1] = value
+        archive.write(file, about, [indices, damaged, recall])
+        with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to"):
+            resumed.fit(X)
+    for content in (None, [], {}, "text", [1, 2.0, 1.0], [indices, distances], [indices, None, recall]):
+        archive.write(file, about, content)
+        with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to"):
+            resumed.fit(X)
+    archive.write(file, about, [indices, distances, recall])
     file.write_bytes(file.read_bytes()[:500])
     with pytest.raises(
         ValueError, match=r"run\.eqc\.neighbors is damaged or is not an equipoise file.*; delete it to repeat"

@@ -76,19 +76,27 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
     if not path.exists():
         return None
     try:
-        indices, distances, recall = archive.read(path, accept)
+        content = archive.read(path, accept)
     except Refused:
         return None
     except ValueError as error:
         raise ValueError(f"{error}; {REMEDY}") from None
-    valid = (
-        (indices.shape, distances.shape) == (shape, shape)
-        and (indices.dtype, distances.dtype) == (np.int32, np.float64)
-        and int(indices.min()) >= 0
-        and int(indices.max()) < shape[0]
-        and isinstance(recall, float)
-        and 0 <= recall <= 1
-    )
-    if not valid:
+    if not _is_graph(content, shape):
         raise ValueError(f"{path} is damaged: its neighbours do not match the table; {REMEDY}")
-    return Graph(indices, distances, recall)
+    return Graph(*content)
+
+
+def _is_graph(content: Any, shape: tuple[int, int]) -> bool:
+    """Return whether the content of a file is the indices, distances and recall of (n, k) neighbours."""
+    match content:
+        case [np.ndarray() as indices, np.ndarray() as distances, float(recall)]:
+            return (
+                (indices.shape, distances.shape) == (shape, shape)
+                and (indices.dtype, distances.dtype) == (np.int32, np.float64)
+                and int(indices.min()) >= 0
+                and int(indices.max()) < shape[0]
+                and float(distances.min()) >= 0  # not NaN either
+                and float(distances.max()) < np.inf
+                and 0 <= recall <= 1
+            )
+    return False
