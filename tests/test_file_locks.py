@@ -1,5 +1,6 @@
 """Locks that end with their process."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -44,6 +45,26 @@ def test_lock_ends_when_its_process_is_killed(tmp_path):
     assert path.exists()
     LockFile(path).release()
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=["full disk", "Ctrl-C"]
+)
+@pytest.mark.parametrize("function", ["ftruncate", "write"])
+def test_lock_whose_note_cannot_be_written_is_released(tmp_path, monkeypatch, function, error):
+    path, descriptors = tmp_path / "run.lock", len(os.listdir("/dev/fd"))
+
+    def fail(file, value):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, function, fail)
+        with pytest.raises(type(error)) as caught:
+            LockFile(path)
+    if isinstance(error, OSError):
+        assert caught.value.errno == errno.ENOSPC and caught.value.filename == str(path)
+    assert not path.exists() and len(os.listdir("/dev/fd")) == descriptors
+    LockFile(path).release()
 
 
 def test_only_unlocked_regular_files_are_removed(tmp_path):

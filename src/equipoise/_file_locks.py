@@ -103,6 +103,8 @@ class LockFile:
     ------
     Locked
         If another process, or another `LockFile` of this process, holds the lock.
+    OSError
+        If the file cannot be written; it is then neither locked nor left behind.
     """
 
     def __init__(self, path: Path):
@@ -118,8 +120,15 @@ class LockFile:
                 break
             os.close(file)  # its owner has deleted it in the meantime
         self._file, self.supported = file, locked is True
-        os.ftruncate(file, 0)
-        os.write(file, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        try:
+            os.ftruncate(file, 0)
+            os.write(file, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        except OSError as error:  # such as a full disk
+            self.release()
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Delete the file and release its lock."""
