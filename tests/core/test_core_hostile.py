@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from support.cases import misaligned
 from support.core_calls import TETRAHEDRON, N, graph, mesh, table, valid_calls
 
 from equipoise import _core
@@ -43,15 +44,6 @@ def call(name, arguments):
     except (ValueError, TypeError, MemoryError):
         return False
     return True
-
-
-def misaligned(a):
-    """Return a copy whose first element is one byte after an aligned address."""
-    buffer = np.empty(a.nbytes + 16, np.uint8)
-    start = -buffer.ctypes.data % 16 + 1
-    view = buffer[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
-    view[...] = a
-    return view
 
 
 def broken_arrays(a):

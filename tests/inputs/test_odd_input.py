@@ -9,8 +9,10 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import kneighbors_graph
+from support.cases import misaligned
 
 import equipoise as eq
+from equipoise.data.checks.table_input import check_table
 from equipoise.methods import METHODS, SphericalSNE
 
 every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
@@ -225,14 +227,12 @@ def test_unsorted_graph_with_zero_distances():
 
 
 def test_misaligned_table_gives_the_same_map():
-    memory = np.empty(X.nbytes + 16, np.uint8)
-    start = 1 - memory.ctypes.data % 16
-    table = memory[start % 16 : start % 16 + X.nbytes].view(np.float64).reshape(X.shape)
-    table[...] = X
+    table = misaligned(X)
     assert not table.flags.aligned
     for Method in (eq.TSNE, eq.PCA):
         fitted = Method(random_state=0).fit(table)
         np.testing.assert_array_equal(fitted.embedding_, Method(random_state=0).fit(X).embedding_)
+    assert check_table(np.ma.masked_array(table)).flags.aligned
 
 
 @pytest.mark.parametrize("Method", [eq.PCA, eq.ClassicalMDS, eq.Isomap])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import pairwise_distances
+from support.cases import misaligned
 
 import equipoise as eq
 from equipoise import _core
@@ -263,6 +264,12 @@ def test_search_accepts_what_converts_to_a_table(rng):
     X = rng.normal(size=(30, 7))
     for given in (X.tolist(), X.astype(np.float32).astype(object), np.asfortranarray(X)):
         assert_allclose(nearest_neighbors(given, 3).distances, nearest_neighbors(X, 3).distances, rtol=1e-5)
+    for metric in ("euclidean", "cosine", "inner_product", "manhattan", "canberra"):
+        expected, table = nearest_neighbors(X, 3, metric), misaligned(X)
+        for given in (table, np.ma.masked_array(table)):
+            found = nearest_neighbors(given, 3, metric)
+            assert_array_equal(found.indices, expected.indices)
+            assert_array_equal(found.distances, expected.distances)
 
 
 @pytest.mark.parametrize(

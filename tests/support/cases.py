@@ -45,6 +45,15 @@ class UserKernel(Kernel):
         return "UserKernel()"  # without an address: parallel workers need equal test ids
 
 
+def misaligned(a):
+    """Return a copy whose first element is one byte after an aligned address."""
+    buffer = np.empty(a.nbytes + 16, np.uint8)
+    start = -buffer.ctypes.data % 16 + 1
+    view = buffer[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
+    view[...] = a
+    return view
+
+
 def unequal_digits(n):
     """Return the first n digits of scikit-learn with jitter, so that no two distances are equal."""
     X = load_digits().data[:n]

@@ -70,6 +70,8 @@ def nearest_neighbors(
     """
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
+    if not sparse.issparse(X):
+        X = np.require(X, requirements="A")  # the core accepts no other
     if X.shape[1] == 0:
         raise ValueError(f"X has no columns: its shape is {X.shape}; pass a table (n, D) with D >= 1")
     require(min_recall, "min_recall", "between 0 and 1", lambda x: 0 <= x <= 1)

@@ -33,7 +33,7 @@ def as_array(X: Any) -> Any:
     aligned elements. Arrays of dask, zarr and PyTorch are recognised by their attributes, without an import.
     """
     if isinstance(X, np.ma.MaskedArray):
-        return _unmasked(X)
+        return _aligned(_unmasked(X))
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
         return _aligned(X)
     _require_size(X)
