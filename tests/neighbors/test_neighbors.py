@@ -3,6 +3,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from support.cases import misaligned
 
@@ -306,10 +307,38 @@ def test_methods_raise_for_a_metric_that_returns_no_number(rng, Method):
         Method(metric=lambda x, y: np.ones(3)).fit(rng.normal(size=(30, 4)))
 
 
+TABLE = np.random.default_rng(0).normal(size=(9, 2))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 @pytest.mark.parametrize("value", [np.inf, np.nan, -1.0])
-def test_metric_with_invalid_distances_raises(value):
+def test_metric_with_invalid_distances_raises(value, kind):
     def odd(a, b):
         return value
 
     with pytest.raises(ValueError, match=rf"metric=odd gives the distance {value} between rows 0 and 1"):
-        nearest_neighbors(np.random.default_rng(0).normal(size=(9, 2)), 3, odd)
+        nearest_neighbors(kind(TABLE), 3, odd)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("value", [np.inf, np.nan, -1.0])
+def test_metric_with_invalid_distances_from_new_rows_raises(value, kind):
+    def odd(a, b):
+        return value if min(a.min(), b.min()) < -100 else abs(a - b).sum()
+
+    new = TABLE[:4].copy()
+    new[2, 1] = -1000
+    for Method in (eq.UMAP, eq.Isomap):
+        settings = {"n_neighbors": 4, "metric": odd, "random_state": 0, "n_iter": 3}
+        fitted = Method(**settings).fit(kind(TABLE))
+        with pytest.raises(ValueError, match=rf"metric=odd gives the distance {value} between new row 2 and row 0"):
+            fitted.transform(kind(new))
+
+
+def test_metric_that_returns_no_number_for_sparse_rows_raises():
+    X = sparse.csr_matrix(TABLE)
+    for result in ("a", np.ones(3)):
+        with pytest.raises(ValueError, match="metric must return the distance between two rows, a number"):
+            nearest_neighbors(X, 3, lambda x, y, result=result: result)
+    with pytest.raises(ValueError, match="metric='haversine' is not available for sparse X"):
+        nearest_neighbors(X, 3, "haversine")

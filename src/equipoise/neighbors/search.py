@@ -24,7 +24,16 @@ from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
 from .cells import Cells, faiss_threads, scan, without_self
 from .sparse import SparseSearcher
-from .vectors import Graph, Vectors, check_metric, check_range, make_vectors, metric_parameters, smallest
+from .vectors import (
+    Graph,
+    Vectors,
+    check_metric,
+    check_metric_results,
+    check_range,
+    make_vectors,
+    metric_parameters,
+    smallest,
+)
 
 # Largest number of columns for a k-d tree, which is exact. Measured on 10,000 normal points, k = 15, one thread, tree
 # and scan: 3 columns 0.04 s, 0.44 s; 5 columns 0.12 s, 0.49 s; 8 columns 0.46 s, 0.56 s; 12 columns 1.4 s, 0.53 s.
@@ -81,7 +90,9 @@ def nearest_neighbors(
     if not (is_integer(k) and 0 < k < n):
         raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
     if sparse.issparse(X):
-        return SparseSearcher(X, metric).within(k)
+        searcher = SparseSearcher(X, metric)
+        check_metric(X, metric)
+        return searcher.within(k)
     if isinstance(metric, str) and metric == "precomputed":
         raise ValueError('metric="precomputed" is not available here; pass a table (n, D) and the metric between rows')
     check_range(X, metric)
@@ -111,7 +122,11 @@ class Searcher:
             blocks = pairwise_distances_chunked(
                 X_new, self.X, metric=self.metric, **metric_parameters(self.X, self.metric)
             )
-            graphs = [smallest(block, k) for block in blocks]
+            graphs, start = [], 0
+            for block in blocks:
+                check_metric_results(block, self.metric, start, new=True)
+                graphs.append(smallest(block, k))
+                start += len(block)
             return Graph(np.concatenate([g.indices for g in graphs]), np.concatenate([g.distances for g in graphs]))
         Q = self._vectors.queries(X_new)
         found = np.sort(self._candidates(self._vectors, Q, min(k + self.SPARE, len(self.X))), axis=1)
@@ -217,14 +232,7 @@ def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
     for block in pairwise_distances_chunked(X, metric=metric):
         rows = np.arange(start, start + len(block))
         block[np.arange(len(block)), rows] = 0.0
-        bad = np.argwhere(~((block >= 0) & (block < np.inf)))
-        if bad.size:
-            i, j = bad[0]
-            name = getattr(metric, "__name__", repr(metric))
-            raise ValueError(
-                f"metric={name} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
-                " distances must not be negative, NaN or infinite"
-            )
+        check_metric_results(block, metric, start)
         block[np.arange(len(block)), rows] = np.inf
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         indices[rows], distances[rows] = near, np.take_along_axis(block, near, axis=1)

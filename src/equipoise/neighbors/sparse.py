@@ -12,7 +12,16 @@ from sklearn.metrics import pairwise_distances
 from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
 from ..progress import advance_callback, stage
-from .vectors import EUCLIDEAN, Graph, check_range, is_euclidean, product_distances, smallest, undefined_for_row
+from .vectors import (
+    EUCLIDEAN,
+    Graph,
+    check_metric_results,
+    check_range,
+    is_euclidean,
+    product_distances,
+    smallest,
+    undefined_for_row,
+)
 
 PRODUCTS = (*EUCLIDEAN, "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
 SCIKIT = ("manhattan", "cityblock", "l1")  # other metrics that scikit-learn supports for sparse rows
@@ -67,7 +76,10 @@ class SparseSearcher:
         stage("neighbours", n)
         advance = advance_callback()
         for rows, block in self._blocks(self.X):
-            block[np.arange(len(block)), np.arange(rows.start, rows.stop)] = np.inf
+            own = np.arange(len(block)), np.arange(rows.start, rows.stop)
+            block[own] = 0.0
+            self._check(block, rows.start)
+            block[own] = np.inf
             near = np.argpartition(block, k - 1, axis=1)[:, :k]
             indices[rows], distances[rows] = near, self._finish(np.take_along_axis(block, near, axis=1))
             advance(rows.stop - rows.start)
@@ -76,7 +88,8 @@ class SparseSearcher:
     def nearest(self, X_new: Matrix, k: int) -> Graph:
         """Return the k rows of the table nearest to each row of X_new (m, D); the k neighbours are sorted by index."""
         parts = []
-        for _, block in self._blocks(self._rows(X_new)):
+        for rows, block in self._blocks(self._rows(X_new)):
+            self._check(block, rows.start, new=True)
             near = smallest(block, k)
             parts.append(Graph(near.indices, self._finish(near.distances)))
         return Graph(np.vstack([part.indices for part in parts]), np.vstack([part.distances for part in parts]))
@@ -125,6 +138,11 @@ class SparseSearcher:
         G *= -2
         G += _norm2(Q)[:, None] + self._norm2  # N + N − 2N = 0 for equal rows
         return np.maximum(G, 0.0, out=G)
+
+    def _check(self, scores: Array, start: int, *, new: bool = False) -> None:
+        """Raise for invalid distances of a metric that is not a function of products."""
+        if self.metric not in PRODUCTS:
+            check_metric_results(scores, self.metric, start, new=new)
 
     def _finish(self, scores: Array) -> Array:
         """Return the distances that belong to scores of `_blocks`; an infinite score marks the row itself."""

@@ -241,6 +241,22 @@ def check_metric(X: Matrix, metric: Any) -> None:
         )
 
 
+def check_metric_results(D: Array, metric: Any, start: int = 0, *, new: bool = False) -> None:
+    """Raise if a metric gave a negative, NaN or infinite distance, D (m, n), from rows `start`, ... to all n rows.
+
+    `new` says that the m rows are not among the n.
+    """
+    bad = np.argwhere(~(D >= 0) | np.isinf(D))
+    if bad.size:
+        i, j = bad[0]
+        pair = f"new row {start + i} and row {j}" if new else f"rows {start + i} and {j}"
+        name = getattr(metric, "__name__", repr(metric))
+        raise ValueError(
+            f"metric={name} gives the distance {D[i, j]} between {pair};"
+            " distances must not be negative, NaN or infinite"
+        )
+
+
 def check_range(X: Matrix, metric: Any) -> None:
     """Raise ValueError if X (n, D), dense or CSR, is not finite, or if its values would overflow in the metric."""
     linear = callable(metric) or metric in LINEAR
