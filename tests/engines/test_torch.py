@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from support.cases import KERNELS, UserKernel, relative_error, unequal_digits
 
 import equipoise as eq
@@ -327,16 +328,25 @@ def test_divergence_over_all_pairs_raises():
         eq.GSNE(alpha=1.5, engine="torch").fit(np.random.default_rng(0).standard_normal((50, 4)))
 
 
-@pytest.mark.parametrize("method", [eq.TSNE(engine="torch"), eq.PCA(engine="torch"), eq.MDS(engine="torch")], ids=repr)
+@pytest.mark.parametrize(
+    "method",
+    [eq.TSNE(engine="torch", n_iter=2), eq.PCA(engine="torch"), eq.Isomap(engine="torch"), eq.MDS(engine="torch")],
+    ids=repr,
+)
 def test_out_of_memory_anywhere_raises_memory_error(method, digits, monkeypatch):
     def raise_out_of_memory(*arguments, **settings):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("torch.Tensor.double", raise_out_of_memory)
-    monkeypatch.setattr("torch.as_tensor", raise_out_of_memory)
-    name = type(method).__name__
-    with pytest.raises(MemoryError, match=f"GPU out of memory: {name} with 400 rows of 64 columns"):
-        method.fit(digits)
+    X = torch.as_tensor(digits)
+    fitted = clone(method).fit(X)
+    for name in ("Tensor.double", "as_tensor", "Tensor.cpu"):
+        monkeypatch.setattr(f"torch.{name}", raise_out_of_memory)
+    named = f"GPU out of memory: {type(method).__name__} with 400 rows of 64 columns"
+    for call in (method.fit, method.problem):
+        with pytest.raises(MemoryError, match=f"{named} needs about"):
+            call(digits)
+    with pytest.raises(MemoryError, match=f"{named} to place among 400 fitted ones needs about"):
+        fitted.transform(X)
 
 
 def test_constant_metric_tensor_matches_the_cpu_result(digits):

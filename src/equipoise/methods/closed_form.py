@@ -123,7 +123,7 @@ class ClassicalEmbedding(Estimator):
     @accepts_cupy
     def problem(self, X: Any) -> ForceProblem:
         """Return the unsolved problem for X: loss, gradient, forces and a random initial map."""
-        with one_blas_thread():
+        with one_blas_thread(), self._explain_out_of_memory(X):
             return clone(self)._problem(X)[0]
 
     def _problem(self, X: Any) -> tuple[ForceProblem, Model]:
@@ -240,9 +240,9 @@ class ClassicalEmbedding(Estimator):
     def transform(self, X: Any) -> Array:
         """Return the positions (m, d) of new rows X in the fitted map; each row is placed independently."""
         check_is_fitted(self, "embedding_")
-        rows = self._check_new(X)
-        with one_blas_thread():
-            return on_device_of(X if is_device_array(self.embedding_) else None, check_placed(self._place(rows)))
+        with one_blas_thread(), self._explain_out_of_memory(X, self._data.n):
+            Y = check_placed(self._place(self._check_new(X)))
+            return on_device_of(X if is_device_array(self.embedding_) else None, Y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

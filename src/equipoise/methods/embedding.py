@@ -354,7 +354,7 @@ class Embedding(Estimator):
         Y : ndarray or Tensor of shape (m, d)
         """
         check_is_fitted(self, "embedding_")
-        with one_blas_thread(), self._explain_out_of_memory(X):
+        with one_blas_thread(), self._explain_out_of_memory(X, self._data.n):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]

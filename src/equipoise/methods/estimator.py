@@ -168,8 +168,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return 24.0 * n * D
 
     @contextmanager
-    def _explain_out_of_memory(self, X: Any) -> Iterator[None]:
-        """Convert a GPU out-of-memory error within the context to a MemoryError that says how much memory X needs."""
+    def _explain_out_of_memory(self, X: Any, n_fitted: int = 0) -> Iterator[None]:
+        """Convert a GPU out-of-memory error within the context to a MemoryError that says how much memory X needs.
+
+        X is fitted, or placed among `n_fitted` points.
+        """
         try:
             yield
         except RuntimeError as error:
@@ -177,7 +180,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 raise
             n, D = self._shape_of(X)
             what = f"{type(self).__name__} with {plural(n, 'row')} of {plural(D, 'column')}"
-            raise gpu_out_of_memory(what, self._gpu_bytes(n, D)) from None
+            what += f" to place among {n_fitted:,} fitted ones" if n_fitted else ""
+            raise gpu_out_of_memory(what, self._gpu_bytes(n_fitted + n, D)) from None
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

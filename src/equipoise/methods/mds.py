@@ -148,7 +148,7 @@ class MDS(Estimator):
     @accepts_cupy
     def problem(self, X: Any) -> StressProblem:
         """Return the unsolved problem for X: stress, gradient, forces and initial maps."""
-        with one_blas_thread():
+        with one_blas_thread(), self._explain_out_of_memory(X):
             return self._build(X)[0]
 
     def _build(self, X: Any) -> tuple[StressProblem, Input]:
@@ -330,14 +330,15 @@ class MDS(Estimator):
             raise ValueError(
                 'transform needs stress="metric": the order of δ does not determine the position of a new point'
             )
-        rows = self._source.check_new(X if isinstance(self._source, FromSpace) else self._check_rows(X))
         n = self._source.n
-        sample = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
-        fitted = to_numpy(self.embedding_)[sample]
-        Y = place_by_stress(
-            lambda part: self._source.new_block(rows[part], sample), rows.shape[0], fitted, self._n_threads()
-        )
-        return on_device_of(X if is_device_array(self.embedding_) else None, check_placed(Y))
+        with self._explain_out_of_memory(X, n):
+            rows = self._source.check_new(X if isinstance(self._source, FromSpace) else self._check_rows(X))
+            sample = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
+            fitted = to_numpy(self.embedding_)[sample]
+            Y = place_by_stress(
+                lambda part: self._source.new_block(rows[part], sample), rows.shape[0], fitted, self._n_threads()
+            )
+            return on_device_of(X if is_device_array(self.embedding_) else None, check_placed(Y))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
