@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import kneighbors_graph
@@ -125,6 +126,63 @@ def test_scale_of_the_data_does_not_matter(Method, scale):
 def test_overflowing_squared_distances_do_not_change_affinities(scale):
     plain, scaled = (eq.TSNE(n_iter=0, init="random").fit(data).affinities_ for data in (X, X * scale))
     np.testing.assert_allclose(scaled, plain, rtol=1e-4, atol=1e-9)
+
+
+TABLE, SPARSE, DISTANCES = (lambda A: A), sparse.csr_matrix, (lambda A: pairwise_distances(A, X))
+FEW = {"n_neighbors": 5}
+SHORT = {"n_neighbors": 5, "n_iter": 10, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("ignore:the neighbour graph", "ignore:.*precomputed")
+@pytest.mark.parametrize("scale", [2.0**-640, 2.0**-500, 2.0**45, 2.0**660])
+@pytest.mark.parametrize(
+    ("method", "form"),
+    [
+        (eq.TSNE(n_iter=10, random_state=0), TABLE),
+        (eq.TSNE(n_iter=10, random_state=0, metric="inner_product", engine="grid", perplexity=5), TABLE),
+        (eq.UMAP(**SHORT), TABLE),
+        (eq.Isomap(**FEW), TABLE),
+        (eq.Isomap(**FEW, engine="torch", device="cpu"), TABLE),
+        (eq.Isomap(**FEW), SPARSE),
+        (eq.Isomap(**FEW, metric="precomputed"), DISTANCES),
+        (eq.ClassicalMDS(metric="manhattan"), TABLE),
+        (eq.LLE(**FEW), TABLE),
+        (eq.LLE(**FEW, metric="precomputed"), DISTANCES),
+        (eq.LaplacianEigenmaps(**FEW, affinity="gaussian"), TABLE),
+        (eq.LaplacianEigenmaps(**FEW, affinity="gaussian", engine="torch", device="cpu"), TABLE),
+        (eq.DKPCA(**SHORT), TABLE),
+        (eq.DKPCA(**SHORT, metric="precomputed"), DISTANCES),
+        (eq.DKLLE(**SHORT, bandwidth="local"), TABLE),
+        (eq.DKLLE(**SHORT, bandwidth="local"), SPARSE),
+    ],
+    ids=repr,
+)
+def test_scale_does_not_change_where_new_rows_are_placed(method, form, scale):
+    if method.get_params().get("engine") == "torch":
+        pytest.importorskip("torch")
+    new = np.vstack([X[::9] + 0.3, np.full((1, 4), 40.0)])
+    plain = clone(method).fit(form(X))
+    try:
+        scaled = clone(method).fit(form(X) * scale)
+    except ValueError as error:
+        assert scale > 1e100 and "; values beyond 1e+" in str(error)  # refused by name
+        return
+    sizes = [np.abs(fitted.embedding_).max() for fitted in (plain, scaled)]
+    placed = scaled.transform(form(new) * scale)
+    np.testing.assert_allclose(placed / sizes[1], plain.transform(form(new)) / sizes[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(scaled.transform((form(new) * scale)[:1]), placed[:1], rtol=1e-12, atol=1e-14 * sizes[1])
+
+
+def test_rows_at_distances_beyond_each_other_are_placed_independently():
+    fitted = eq.TSNE(n_iter=10, random_state=0).fit(X)
+    rows = np.vstack([X[:1] + 0.3, np.full((1, 4), 1e150)])
+    np.testing.assert_array_equal(fitted.transform(rows)[:1], fitted.transform(rows[:1]))
+
+
+def test_components_at_incomparable_distances_raise():
+    data = np.vstack([np.random.default_rng(0).normal(size=(20, 2)) * 1e-120, np.full((20, 2), 1e40)])
+    with pytest.raises(ValueError, match="point 20 and its neighbours are too far from all others"):
+        eq.Isomap(n_neighbors=5).fit(data)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])

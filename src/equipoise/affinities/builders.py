@@ -15,7 +15,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
 from ..inputs import FromSpace, Input
 from ..kernels import Gaussian as GaussianKernel
-from ..neighbors.vectors import in_range, is_euclidean
+from ..neighbors.vectors import is_euclidean
 from ..progress import stage
 from . import fuzzy, perplexity
 from .bandwidth import Bandwidth
@@ -179,8 +179,8 @@ class LocallyLinear:
         linear = self.bandwidth.bandwidth == np.inf
         kernel, scale = (None, 1.0) if linear else (GaussianKernel().value, 2 * sigma2)
         if (X := data.coordinates) is not None and is_euclidean(data.metric):
-            X = in_range(X) if new is None and not sparse.issparse(X) else X  # scaled as for the search
-            return lle_weights(X, neighbors, rows=new, reg=self.reg, kernel=kernel, scale=scale)
+            X, rows = data.scaled(X), None if new is None else data.scaled(new)
+            return lle_weights(X, neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale)
         rows = None if new is None else data.squared_to_all(new)
         return lle_weights_from_distances(
             data.squared(), neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale

@@ -12,7 +12,7 @@ from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_ENTRIES
 from ..linalg.pca import principal_coordinates
 from ..neighbors.search import MIN_RECALL, nearest_in_rows
-from ..neighbors.vectors import Graph, in_range
+from ..neighbors.vectors import Graph, ScaledDistances, scale_down
 
 NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → graph
 
@@ -24,7 +24,7 @@ class Nearby(NamedTuple):
     twins: Array  # (m,): index of the fitted point that equals the row, or −1
 
 
-class Input:
+class Input(ScaledDistances):
     """The n points of the user's data and the distances between them, validated once.
 
     A subclass defines `block`, and overrides the other methods where it can avoid computing all n² distances. Methods
@@ -56,7 +56,6 @@ class Input:
     recall = 1.0
     on_device = False
     has_principal = True
-    metric: Any = None
     lookup: NeighborLookup | None = None
 
     @property
@@ -160,7 +159,8 @@ class Input:
 
     def squared(self) -> Matrix:
         """Return d² of all pairs (n, n), scaled by a power of two if it would over- or underflow; CSR if `sparse`."""
-        return square(self.block(np.arange(self.n)))
+        D = self.block(np.arange(self.n))
+        return square(D, self.fix_exponent(D))
 
     # Neighbours and principal components
 
@@ -181,7 +181,7 @@ class Input:
             rows = np.arange(start, min(start + step, self.n))
             found = nearest_in_rows(self.block(rows), rows, k)
             near[rows], d[rows] = found.indices, found.distances
-        return Graph(near, in_range(d)).into_squared(self.n), 1.0
+        return Graph(near, d).into_squared(self.n, self.fix_exponent(d)), 1.0
 
     def measured_neighbors(self, k: int, n_threads: int) -> tuple[Matrix, float]:
         """Return the same as `neighbors`, but with d² computed in float64, in a SciPy matrix."""
@@ -217,7 +217,7 @@ class Input:
         raise TypeError(f"{type(self).__name__} must define new_block()")
 
 
-def nearby(graph: Graph, n: int, twins: Array | None = None) -> Nearby:
+def nearby(graph: Graph, n: int, exponent: int | None, twins: Array | None = None) -> Nearby:
     """Return the neighbours of new rows, found among n fitted points, as `Nearby`.
 
     By default, a point at distance 0 is the twin of a row.
@@ -226,14 +226,14 @@ def nearby(graph: Graph, n: int, twins: Array | None = None) -> Nearby:
         nearest = graph.distances.argmin(axis=1)[:, None]
         at_zero = np.take_along_axis(graph.distances, nearest, axis=1) == 0
         twins = np.where(at_zero, np.take_along_axis(graph.indices, nearest, axis=1), -1)[:, 0]
-    return Nearby(graph.into_squared(n), twins)
+    return Nearby(graph.into_squared(n, exponent), twins)
 
 
-def square(D: Matrix) -> Matrix:
-    """Return D² elementwise, scaled into range; zeros stored in a sparse D stay stored, because they are neighbours."""
+def square(D: Matrix, exponent: int) -> Matrix:
+    """Return (D/2^exponent)² elementwise; zeros stored in a sparse D stay stored, because they are neighbours."""
     if not sparse.issparse(D):
-        return in_range(D) ** 2
-    return sparse.csr_matrix((in_range(D.data) ** 2, D.indices, D.indptr), shape=D.shape)
+        return scale_down(D, exponent) ** 2
+    return sparse.csr_matrix((scale_down(D.data, exponent) ** 2, D.indices, D.indptr), shape=D.shape)
 
 
 def check_block(D: Array, rows: Array, columns: Array | None) -> Array:

@@ -63,11 +63,11 @@ class DeviceTable(Input):
         return (X - self._center) / self._scale
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
-        """Return d² in the units of X from d² between vectors; unchanged if float32 would overflow or underflow."""
+        """Return d² in the units of X from d² between vectors; unchanged if that would overflow or underflow."""
         if self.metric == "cosine":
             return (d2 / 2).square()
-        scale = float(self._scale)
-        return d2 * scale**2 if d2.dtype == torch.float64 or 1e-12 < scale < 1e12 else d2
+        scale, largest = float(self._scale), 1e100 if d2.dtype == torch.float64 else 1e12
+        return d2 * scale**2 if 1 / largest < scale < largest else d2
 
     @cached_property
     def _on_host(self) -> Table:
@@ -110,12 +110,17 @@ class DeviceTable(Input):
 
     def nearest(self, X: torch.Tensor, k: int, n_threads: int) -> Nearby:
         found = nearest(self._vectors(X), self._V, k)
-        d2, indices = self._squared(found.d2).double().cpu().numpy(), found.indices.cpu().numpy()
+        in_float32 = 1e-12 < float(self._scale) < 1e12  # otherwise in float64, in the units of `measured_neighbors`
+        d2 = self._squared(found.d2 if in_float32 else found.d2.double()).double().cpu().numpy()
+        indices = found.indices.cpu().numpy()
         rows = make_csr(d2.ravel(), indices.ravel(), np.arange(0, d2.size + 1, k, dtype=np.int64), (len(d2), self.n))
         return Nearby(rows, np.where(d2[:, 0] == 0, indices[:, 0], -1))
 
     def rows(self, i: Array) -> torch.Tensor:
         return self.X[torch.as_tensor(i, device=self.X.device)]
+
+    def scaled(self, rows: torch.Tensor) -> torch.Tensor:
+        return rows
 
     def squared_to_all(self, X: torch.Tensor) -> Array:
         return np.asarray(self.squared_from(X).cpu())

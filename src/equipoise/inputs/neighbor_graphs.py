@@ -56,10 +56,16 @@ def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
         best = (-1, -1, np.inf)
         for start in range(0, len(inside), FIXED_BRIDGE_ROWS):
             part = inside[start : start + FIXED_BRIDGE_ROWS]
-            d2 = data.squared_to_all(data.rows(part))[:, outside]
+            with np.errstate(over="ignore", invalid="ignore"):  # raises below
+                d2 = data.squared_to_all(data.rows(part))[:, outside]
             i, j = np.unravel_index(d2.argmin(), d2.shape)
             if d2[i, j] < best[2]:
                 best = (int(part[i]), int(outside[j]), float(d2[i, j]))
+        if best[0] < 0:
+            raise ValueError(
+                f"point {inside[0]} and its neighbours are too far from all others: the ratio of these distances"
+                " to those between neighbours is out of range; remove these points, or use a larger n_neighbors"
+            )
         return best[0], best[1], float(np.sqrt(best[2]))
 
     return connect_components(graph, closest), recall

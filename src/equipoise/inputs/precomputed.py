@@ -14,7 +14,7 @@ from ..arrays.csr import entry_rows
 from ..data import check_affinities, check_finite, check_neighbors, check_new_distances, is_neighbors
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..neighbors.search import MIN_RECALL, nearest_in_matrix
-from ..neighbors.vectors import in_range, smallest
+from ..neighbors.vectors import in_range, range_exponent, smallest
 from .base import Input, Nearby, nearby, square
 
 
@@ -62,12 +62,13 @@ class Distances(Input):
         check_finite(self.D, "X", power=power)
 
     def squared(self) -> Matrix:
-        return square(self.D)
+        return square(self.D, self.fix_exponent(self.D))
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
         if self.sparse:
-            return square(self.D), self.recall
-        return nearest_in_matrix(in_range(self.D), k).into_squared(self.n), 1.0
+            return self.squared(), self.recall
+        graph = nearest_in_matrix(self.D, k)
+        return graph.into_squared(self.n, self.fix_exponent(graph.distances)), 1.0
 
     def check_new(self, X: Any) -> Matrix:
         if is_neighbors(X):
@@ -76,11 +77,11 @@ class Distances(Input):
 
     def nearest(self, X: Matrix, k: int, n_threads: int) -> Nearby:
         if not sparse.issparse(X):
-            return nearby(smallest(X, k), self.n)
+            return nearby(smallest(X, k), self.n, self.exponent)
         twins = np.full(X.shape[0], -1)
         at_zero = X.data == 0
         twins[entry_rows(X)[at_zero][::-1]] = X.indices[at_zero][::-1]  # the first one, if there are several
-        return Nearby(square(X), twins)
+        return Nearby(square(X, range_exponent(X) if self.exponent is None else self.exponent), twins)
 
     def rows(self, i: Array) -> Matrix:
         return self.D[i]
@@ -91,7 +92,7 @@ class Distances(Input):
                 f"X contains only some of the distances to the {self.n} fitted points; pass all of them as a dense"
                 f" array (m, {self.n})"
             )
-        return np.asarray(X**2)
+        return np.asarray(square(X, self.exponent or 0))
 
     def new_block(self, X: Matrix, columns: Array) -> Array:
         if self.sparse or sparse.issparse(X):

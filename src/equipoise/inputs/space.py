@@ -9,7 +9,7 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array
 from ..spaces import MetricSpace
-from .base import Input, check_block
+from .base import Input, check_block, square
 
 # Points up to which principal components are available: they need all distances, 3.2 GB, and twice that to decompose
 # them. Chosen.
@@ -50,7 +50,7 @@ class FromSpace(Input):
         return i
 
     def squared_to_all(self, X: Array) -> Array:
-        return np.square(self.block(X))
+        return np.asarray(square(self.block(X), self.exponent or 0))
 
     def check_new(self, X: Any) -> Any:
         raise ValueError(

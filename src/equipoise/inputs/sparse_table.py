@@ -72,7 +72,7 @@ class SparseTable(Input):
         D = self._searcher().all()
         if self.metric != "inner_product":  # not symmetric: its distances are comparable only within a row
             D = check_distances(D, f"the distance matrix with metric={name}")
-        return square(D)
+        return square(D, self.fix_exponent(D))
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
         if min(self.X.shape) > RANK and search_work(self.X, self.metric) > SEARCH_WORK:
@@ -80,20 +80,23 @@ class SparseTable(Input):
             graph = self._reduced.within(k, n_threads, min_recall)
         else:
             graph = self._searcher().within(k)
-        return graph.into_squared(self.n), graph.recall
+        return graph.into_squared(self.n, self.fix_exponent(graph.distances)), graph.recall
 
     def check_new(self, X: Any) -> Matrix:
         return check_sparse_table(X, min_rows=1)
 
     def nearest(self, X: Matrix, k: int, n_threads: int) -> Nearby:
-        graph = self._searcher().nearest(X, k) if self._reduced is None else self._reduced.nearest(X, k, n_threads)
-        return nearby(graph, self.n, self._equal_rows(X))
+        rows = self._in_range(X)
+        graph = (
+            self._searcher().nearest(rows, k) if self._reduced is None else self._reduced.nearest(rows, k, n_threads)
+        )
+        return nearby(graph, self.n, self.exponent, self._equal_rows(X))
 
     def rows(self, i: Array) -> Matrix:
         return self.X[i]
 
     def squared_to_all(self, X: Matrix) -> Array:
-        return self._searcher().to_all(X) ** 2
+        return np.asarray(square(self._searcher().to_all(self._in_range(X)), self.exponent or 0))
 
     def new_block(self, X: Matrix, columns: Array) -> Array:
         return self._between(X, self.X[columns])
@@ -105,7 +108,7 @@ class SparseTable(Input):
 
     def _searcher(self) -> SparseSearcher:
         if self._exact is None:
-            self._exact = SparseSearcher(self.X, self.metric)
+            self._exact = SparseSearcher(self._in_range(self.X), self.metric)
         return self._exact
 
     def _reduce(self) -> _Reduced:
@@ -120,7 +123,7 @@ class SparseTable(Input):
             f" singular vectors, not in all {D} columns; for exact neighbours pass them as X=(indices, distances) with"
             ' metric="precomputed"',
         )
-        return _Reduced(self.X, self.metric)
+        return _Reduced(self._in_range(self.X), self.metric)
 
     def _equal_rows(self, X: Matrix) -> Array | None:
         """Return the index of the table row equal to each row of X, or −1; None if a distance of 0 shows equality."""
@@ -131,7 +134,8 @@ class SparseTable(Input):
         return np.array([self._places.get(key, -1) for key in _keys(X)])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_exact": None, "_places": None}  # large, and quick to rebuild
+        state = {name: value for name, value in self.__dict__.items() if name != "_row_exponent"}
+        return {**state, "_exact": None, "_places": None}  # large, and quick to rebuild
 
 
 @tagged("inputs.sparse_table._Reduced")

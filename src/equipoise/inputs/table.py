@@ -24,11 +24,11 @@ from ..neighbors.vectors import (
     VECTORS,
     Graph,
     Vectors,
-    in_range,
     is_euclidean,
     make_vectors,
     metric_parameters,
     product_distances,
+    scale_down,
 )
 from .base import Input, Nearby, check_block, nearby, square
 
@@ -162,25 +162,24 @@ class Table(Input):
         check_finite(self.X, "X", power=power)
 
     def squared(self) -> Array:
-        if is_euclidean(self.metric):
-            X = in_range(self.X)
-            return cdist(X, X, "sqeuclidean")
-        if isinstance(self.metric, str) and self.metric == "inner_product":
-            return _squared_from_products(in_range(self.X))
+        if is_euclidean(self.metric) or self.metric == "inner_product":
+            self.exponent = self.exponent or 0
+            X = self._in_range(self.X)
+            D2 = cdist(X, X, "sqeuclidean") if is_euclidean(self.metric) else _squared_from_products(X)
+            return scale_down(D2, 2 * self.exponent)
         name = getattr(self.metric, "__name__", self.metric)
-        return square(
-            check_distances(pairwise_distances(self.X, metric=self.metric), f"the distance matrix with metric={name}")
-        )
+        D = check_distances(pairwise_distances(self.X, metric=self.metric), f"the distance matrix with metric={name}")
+        return square(D, self.fix_exponent(D))
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
-        X = in_range(self.X) if is_euclidean(self.metric) or self.metric == "inner_product" else self.X
+        X = self._in_range(self.X)
 
         def search() -> Graph:
             return nearest_neighbors(X, k, self.metric, n_threads=n_threads, min_recall=min_recall)
 
         named = isinstance(self.metric, str)  # functions with the same name may differ
         graph = self.lookup(X, k, [self.metric, min_recall], search) if self.lookup and named else search()
-        return graph.into_squared(self.n), graph.recall
+        return graph.into_squared(self.n, self.fix_exponent(graph.distances)), graph.recall
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         return principal_components(self.X, d, rng)
@@ -193,17 +192,20 @@ class Table(Input):
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
         if self._searcher is None:
-            self._searcher = Searcher(self.X, self.metric, n_threads)
-        return nearby(self._searcher.nearest(X, k), self.n, self._equal_rows(X))
+            self._searcher = Searcher(self._in_range(self.X), self.metric, n_threads)
+        graph = self._searcher.nearest(self._in_range(X), k)
+        return nearby(graph, self.n, self.exponent, self._equal_rows(X))
 
     def rows(self, i: Array) -> Array:
         return self.X[i]
 
     def squared_to_all(self, X: Array) -> Array:
         if is_euclidean(self.metric):
-            center = self.X.mean(axis=0)  # products lose digits far from the origin
-            return np.asarray(euclidean_distances(X - center, self.X - center, squared=True))
-        return np.asarray(pairwise_distances(X, self.X, metric=self.metric, **self._parameters) ** 2)
+            X, V = self.scaled(X), self.scaled(self.X)
+            center = V.mean(axis=0)  # products lose digits far from the origin
+            return np.asarray(euclidean_distances(X - center, V - center, squared=True))
+        D = pairwise_distances(X, self.X, metric=self.metric, **self._parameters)
+        return np.asarray(square(D, self.exponent or 0))
 
     def new_block(self, X: Array, columns: Array) -> Array:
         return self._between(X, self.X[columns])
@@ -226,7 +228,7 @@ class Table(Input):
         return np.array([self._places.get((row + 0.0).tobytes(), -1) for row in X])
 
     def __getstate__(self) -> dict[str, Any]:
-        recomputed = ("_centred", "_parameters", "_vectors")
+        recomputed = ("_centred", "_parameters", "_row_exponent", "_vectors")
         state = {name: value for name, value in self.__dict__.items() if name not in recomputed}
         return {**state, "_searcher": None, "_places": None}  # large, and quick to rebuild
 

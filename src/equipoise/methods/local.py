@@ -16,7 +16,6 @@ from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
 from ..geometry import Orthonormal
 from ..inputs import Input, make_input
-from ..inputs.base import square
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..linalg.laplacian import normalized_laplacian
 from ..memory import require_memory_for_pairs
@@ -105,8 +104,9 @@ class LLE(ClassicalEmbedding):
         """Return the weights W of the fitted points, or of new rows if these are given."""
         stage("weights")
         if (X := data.coordinates) is not None:
-            return lle.lle_weights(X, neighbors, rows=rows, reg=self.reg)
-        new = None if rows is None else square(rows)
+            new = None if rows is None else data.scaled(rows)
+            return lle.lle_weights(data.scaled(X), neighbors, rows=new, reg=self.reg)
+        new = None if rows is None else data.squared_to_all(rows)
         return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=self.reg)
 
     def _prepare_transform(self, model: Model) -> None:

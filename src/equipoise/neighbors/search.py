@@ -139,7 +139,7 @@ class Searcher:
         if not hasattr(self, "_base"):
             self._unit = UnitScale(vectors.base)
             self._base = self._unit.float32(vectors.base)
-        with faiss_threads(self.n_threads):
+        with faiss_threads(self.n_threads), np.errstate(over="ignore"):
             queries = np.clip(self._unit.float32(Q), -FAR, FAR)
             return _in_blocks(_faiss_scan(self._base, vectors.search), queries, width)
 

@@ -12,9 +12,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .. import _core
 from .._plural import plural
@@ -50,10 +52,14 @@ class Graph:
         n, k = self.indices.shape
         return f"<{plural(k, 'neighbour')} of each of {plural(n, 'point')}, recall {self.recall:.3g}>"
 
-    def into_squared(self, n: int) -> Matrix:
-        """Return the squares of `in_range(distances)` as CSR with n columns; `distances` is overwritten."""
+    def into_squared(self, n: int, exponent: int | None = None) -> Matrix:
+        """Return (d/2^exponent)² as CSR (m, n); this overwrites `distances` to save memory.
+
+        None scales each row on its own, if its squares would overflow or underflow.
+        """
         m, k = self.indices.shape
-        d2 = np.square(in_range(self.distances), out=self.distances)
+        scaled = _rows_in_range(self.distances) if exponent is None else scale_down(self.distances, exponent)
+        d2 = np.square(scaled, out=self.distances)
         return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
 
 
@@ -67,10 +73,67 @@ def in_range(X: Array) -> Array:
 
     Affinities do not depend on the scale.
     """
+    return scale_down(X, range_exponent(X))
+
+
+def range_exponent(X: Matrix) -> int:
+    """Return the power of two by which X must be divided for its squares to be in range; mostly 0."""
+    X = X.data if sparse.issparse(X) else X
     largest = max(X.max(initial=0.0), -X.min(initial=0.0))
-    if largest == 0 or 1e-100 < largest < 1e100:
+    return 0 if largest == 0 or 1e-100 < largest < 1e100 else int(np.frexp(largest)[1])
+
+
+def scale_down(X: Matrix, exponent: int) -> Matrix:
+    """Return X / 2^exponent; X itself if the exponent is 0."""
+    if not exponent:
         return X
-    return np.ldexp(X, -int(np.frexp(largest)[1]))
+    if sparse.issparse(X):
+        return make_csr(np.ldexp(X.data, -exponent), X.indices, X.indptr, X.shape)
+    return np.ldexp(X, -exponent)
+
+
+def _rows_in_range(d: Array) -> Array:
+    """Return distances (m, k) with each row scaled as by `in_range`."""
+    largest = d.max(axis=1, initial=0.0)
+    extreme = np.flatnonzero((largest > 0) & ~((largest > 1e-100) & (largest < 1e100)))
+    if extreme.size:
+        d[extreme] = np.ldexp(d[extreme], -np.frexp(largest[extreme])[1][:, None])
+    return d
+
+
+class ScaledDistances:
+    """Distances divided by a power of two before they are squared, if the squares would overflow or underflow.
+
+    Attributes
+    ----------
+    metric : str, callable or None
+        The metric of a table; None if distances are not those of rows.
+    exponent : int or None
+        Distances are divided by 2^exponent. Set in a fit by the first distances that are squared, and used for new rows
+        too; None before.
+    """
+
+    metric: Any = None
+    exponent: int | None = None
+    coordinates: Any  # the rows of a table
+
+    def fix_exponent(self, d: Matrix) -> int:
+        """Return `exponent`, set by the distances d if it is None."""
+        if self.exponent is None:
+            self.exponent = range_exponent(d)
+        return self.exponent
+
+    @cached_property
+    def _row_exponent(self) -> int:
+        """The power of two by which rows are divided before their squares are summed."""
+        return range_exponent(self.coordinates) if is_euclidean(self.metric) or self.metric == "inner_product" else 0
+
+    def _in_range(self, rows: Matrix) -> Matrix:
+        return scale_down(rows, self._row_exponent)
+
+    def scaled(self, rows: Matrix) -> Matrix:
+        """Return rows of a table divided by the power of two by which their distances are divided."""
+        return scale_down(rows, self._row_exponent + (self.exponent or 0))
 
 
 def smallest(D: Array, k: int) -> Graph:
