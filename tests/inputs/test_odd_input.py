@@ -155,7 +155,6 @@ SHORT = {"n_neighbors": 5, "n_iter": 10, "random_state": 0}
         (eq.DKLLE(**SHORT, bandwidth="local"), TABLE),
         (eq.DKLLE(**SHORT, bandwidth="local"), SPARSE),
     ],
-    ids=repr,
 )
 def test_scale_does_not_change_where_new_rows_are_placed(method, form, scale):
     if method.get_params().get("engine") == "torch":

@@ -14,7 +14,7 @@ from .to_device import as_tensor, available_device
 
 @tagged("device.rows.Rows")
 class Rows:
-    """A CSR matrix (n, n) on a device, with SciPy's attributes: float32 `data`, int32 `indices`, int64 `indptr`."""
+    """A CSR matrix (n, n) on a device, with SciPy's attributes: float `data`, int32 `indices`, int64 `indptr`."""
 
     is_device_csr = True  # recognised without importing PyTorch
 

@@ -19,7 +19,10 @@ def to_device(A: Array, device: str | None) -> Any:
 
 
 def as_tensor(A: Array) -> Any:
-    """Return a NumPy array as a tensor that shares its memory; read-only memory, which PyTorch rejects, is copied."""
+    """Return a NumPy array as a tensor that shares its memory; a read-only array is copied.
+
+    PyTorch has no read-only tensors: it would warn, and allow writing to that memory.
+    """
     import torch
 
     return torch.from_numpy(A if A.flags.writeable else A.copy())

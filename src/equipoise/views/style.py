@@ -1,4 +1,4 @@
-"""Colours and figures shared by all plots."""
+"""Colours and helper functions shared by all plots."""
 
 from __future__ import annotations
 

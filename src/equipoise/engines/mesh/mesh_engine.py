@@ -143,7 +143,10 @@ class MeshEngine(ABC):
 
     @abstractmethod
     def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
-        """Return a plan for n points in a box with sides `span`, with the relative error `error` of pair forces."""
+        """Return a plan for n points in a box with sides `span`.
+
+        `error` is the relative error of pair forces that the plan may have.
+        """
 
     @abstractmethod
     def _make_transform(self, kernel: Kernel, of: Plan) -> Any:
