@@ -170,6 +170,16 @@ def test_reach_ignores_the_point_itself(cloud):
     assert reach(blocks, sample, true, 0.9) == reach(blocks, sample, others, 0.9)
 
 
+def test_independent_distances_do_not_depend_on_which_pass_found_them():
+    rng = np.random.RandomState(0)
+    centers = 100 * rng.standard_normal((20, 16))  # tight clusters far apart: some searches are repeated in float64
+    X = torch.as_tensor((centers[np.arange(600) % 20] + 0.01 * rng.standard_normal((600, 16))).astype(np.float32))
+    Q = X[:40] + 0.001
+    found, exact = (nearest(A, B, 10, independent=True) for A, B in ((Q, X), (Q.double(), X.double())))
+    np.testing.assert_array_equal(found.indices.numpy(), exact.indices.numpy())
+    np.testing.assert_array_equal(found.d2.numpy(), exact.d2.float().numpy())
+
+
 def test_searching_all_blocks_is_exact(cloud):
     X = cloud[:700]
     indices, d2 = Blocks(X).nearest(10, -(-700 // BLOCK))

@@ -109,7 +109,7 @@ class DeviceTable(Input):
         return check_tensor(X, self.X.device, min_rows=1)
 
     def nearest(self, X: torch.Tensor, k: int, n_threads: int) -> Nearby:
-        found = nearest(self._vectors(X), self._V, k)
+        found = nearest(self._vectors(X), self._V, k, independent=True)
         in_float32 = 1e-12 < float(self._scale) < 1e12  # otherwise in float64, in the units of `measured_neighbors`
         d2 = self._squared(found.d2 if in_float32 else found.d2.double()).double().cpu().numpy()
         indices = found.indices.cpu().numpy()

@@ -19,7 +19,9 @@ class Found(NamedTuple):
     recall: float  # estimated on a sample; 1.0 if every pair was compared
 
 
-def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None = None) -> Found:
+def nearest(
+    Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None = None, *, independent: bool = False
+) -> Found:
     """Return the k rows of X nearest to each row of Q.
 
     Matrix products select candidates; their distances, and so their order, are computed from differences. Where the
@@ -33,6 +35,9 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
     k : int
     own : tensor of int64, shape (m,), default=None
         Index in X of each query, if the queries are rows of X: a row is not its own neighbour.
+    independent : bool, default=False
+        Compute all distances in float64, so that the result for a query does not depend on the others: whether its
+        search is repeated may do so, because the rounding of products depends on the number of rows.
     """
     m, n = len(Q), len(X)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)
@@ -48,7 +53,8 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
             rough.scatter_(1, own[rows, None], torch.inf)
         smallest, near = rough.topk(width, largest=False)
         near = near.sort(dim=1).values  # ties go to the lower index
-        found, order = (q[:, None] - X[near]).square().sum(dim=2).sort(dim=1, stable=True)
+        differences = q[:, None].double() - X[near].double() if independent else q[:, None] - X[near]
+        found, order = differences.square().sum(dim=2).sort(dim=1, stable=True)
         indices[rows], d2[rows] = near.gather(1, order)[:, :k].int(), found[:, :k].to(d2.dtype)
         if width == available:
             return rows[:0]
@@ -58,7 +64,7 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
         return rows[found[:, k - 1] > others]
 
     parts: list[torch.Tensor] = []
-    queries, size = torch.arange(m, device=X.device), n + width * (X.shape[1] + 8)
+    queries, size = torch.arange(m, device=X.device), n + width * ((1 + independent) * X.shape[1] + 8)
     norms = X.square().sum(dim=1)
     in_tiles(m, size, lambda part: parts.append(compare(queries[part], Q, X, norms)))
     uncertain = torch.cat(parts)
