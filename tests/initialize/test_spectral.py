@@ -201,7 +201,7 @@ def test_hundreds_of_duplicates_are_separated_and_stay_together(Method, init, en
     rng = seed()
     copies = np.repeat(10 * rng.standard_normal((3, 4)), 500, axis=0)
     X = np.vstack([copies, 100 + rng.standard_normal((200, 4)), -100 + rng.standard_normal((200, 4))])
-    with pytest.warns(UserWarning, match="1,500 rows .*duplicates"):
+    with pytest.warns(UserWarning, match="1500 rows .*duplicates"):
         problem = Method(init=init, engine=engine, perplexity=10, n_iter=40, random_state=0).problem(X)
     assert len(np.unique(problem.Y0, axis=0)) == len(X)
     places = np.repeat(np.arange(5), [500, 500, 500, 200, 200])

@@ -338,7 +338,7 @@ def test_metric_with_invalid_distances_from_new_rows_raises(value, kind):
 def test_metric_that_returns_no_number_for_sparse_rows_raises():
     X = sparse.csr_matrix(TABLE)
     for result in ("a", np.ones(3)):
-        with pytest.raises(ValueError, match="metric must return the distance between two rows, a number"):
+        with pytest.raises(ValueError, match="metric must return one number, the distance between two rows"):
             nearest_neighbors(X, 3, lambda x, y, result=result: result)
     with pytest.raises(ValueError, match="metric='haversine' is not available for sparse X"):
         nearest_neighbors(X, 3, "haversine")

@@ -71,9 +71,9 @@ def connect(studio, token, origin=None):
 
     headers = {"Sec-WebSocket-Protocol": f"bokeh, {token}"}
     url = f"ws://127.0.0.1:{studio.port}/ws"
-    return websocket_connect(
-        HTTPRequest(url, headers=headers | ({"Origin": origin} if origin else {})), subprotocols=["bokeh", token]
-    )
+    headers |= {"Origin": origin} if origin else {}
+    request = HTTPRequest(url, headers=headers, connect_timeout=SECONDS, request_timeout=SECONDS)
+    return websocket_connect(request, subprotocols=["bokeh", token])
 
 
 async def close_websocket(connection):
