@@ -163,7 +163,9 @@ ESTIMATORS = [
 def test_estimators_reject_column_indices_out_of_range(rng, method, column):
     G = kneighbors_graph(rng.standard_normal((60, 5)), 20, mode="distance")
     G.indices[5 * 20 + 3] = column
-    with pytest.raises(ValueError, match=f"row 5 of X has the column index {column}, but column indices run from 0 to 59"):
+    with pytest.raises(
+        ValueError, match=f"row 5 of X has the column index {column}, but column indices run from 0 to 59"
+    ):
         method.fit(G)
 
 
