@@ -198,7 +198,8 @@ JITTER = 0.01  # standard deviation of the noise, relative to the spread: just e
 def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
     """Return the first d principal components of X, scaled so that the first has standard deviation 1, plus jitter.
 
-    Components beyond the rank of X are only jitter. BLAS runs on one thread, for the same bytes with every n_jobs.
+    Components beyond the rank of X are only jitter. BLAS runs on one thread, so that the bytes are the same for every
+    n_jobs.
 
     Parameters
     ----------

@@ -186,9 +186,9 @@ class ClassicalMDS(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n). X may
         also be a metric space (see `spaces`), which defines its own distances; leave metric at its default then.
     n_landmarks : int, optional
-        Number of points that represent all: only their distances to the others are computed, and B is replaced by
-        Nyström's approximation from these distances (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15,
-        bounds the error). None uses all points.
+        Number of points that represent all: only the distances from these, and from 64 points to estimate the error,
+        are computed, and B is replaced by Nyström's approximation from the former (landmark MDS, de Silva & Tenenbaum
+        2003; docs/math.md, section 15, bounds the error). None uses all points.
 
     Further attributes
     ------------------
@@ -265,9 +265,9 @@ class Isomap(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n) or a
         connected graph, as a sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
-        Number of points that represent all: only the paths from these are computed, and B is replaced by Nyström's
-        approximation from their lengths (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds
-        the error). None uses all points.
+        Number of points that represent all: only the paths from these, and from 64 points to estimate the error, are
+        computed, and B is replaced by Nyström's approximation from the former (landmark Isomap, de Silva & Tenenbaum
+        2003; docs/math.md, section 15, bounds the error). None uses all points.
 
     Further attributes
     ------------------

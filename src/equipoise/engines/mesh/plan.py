@@ -97,9 +97,10 @@ class Transform:
         return _core.Mesh(origin, self.h, size.astype(np.int64))
 
     def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
-        """Return a function of targets (t, d) that gives Φ (t, m) and ∇Φ (t, m, d) of a source, self terms included.
+        """Return a function of targets (t, d) that gives Φ (t, m) and ∇Φ (t, m, d) of a source.
 
-        At the source's own points, the near part of the self term is left out: Φ_i includes c_i times `at_zero`.
+        At the source's own points, Φ_i includes the self term of the mesh, c_i times `at_zero`, but not that of the
+        near field.
         """
         m = source.charges.shape[1]
         mesh = self.place(source.low, source.high)

@@ -186,9 +186,12 @@ class Layout:
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
-        """Show or hide the controls of the second map."""
+        """Show the choice between the two maps and select the right one, or hide it and select the left one.
+
+        The loss curve of the right map is hidden until its first loss.
+        """
         self.which.visible = wanted
-        self._lines[1].visible = False  # until its first loss
+        self._lines[1].visible = False
         self.updating = True
         self.which.active = int(wanted)
         self.updating = False

@@ -32,8 +32,8 @@ Y = run.frame.Y
 def python_source(run: Run, data: str, iteration: int) -> str:
     """Return a script that reproduces the map of a run at an iteration; the lines `data` define its table X.
 
-    The script fits an estimator if no parameter has changed and the estimator can stop at this iteration. Otherwise it
-    repeats the run step by step.
+    The script fits an estimator if, up to this iteration, no parameter has changed and the momentum was not reset (as
+    by a rewind), and if the estimator can stop at this iteration. Otherwise it repeats the run step by step.
     """
     events = [event for event in run.recipe.events if event.iteration <= iteration]
     every = loss_every(len(run.X))

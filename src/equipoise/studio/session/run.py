@@ -100,9 +100,10 @@ class Run:
         return schedule.phases(schedule.n_iter)
 
     def _new_engine(self) -> Engine:
-        """Return a new engine, as a replay of the run would use.
+        """Return a new engine, as a replay of the run would create it.
 
-        The last digits of the forces of a mesh depend on its history, which decides when it checks its error.
+        A mesh engine checks its error at times that depend on the fields it has computed before, and the last digits of
+        the forces depend on these checks.
         """
         method = self.estimator()
         return make_engine(self.problem.engine.traits.name, threads(self.n_jobs), method.tol)
