@@ -123,7 +123,7 @@ def test_zarr_tables_do_not_depend_on_the_machine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("memory", "expected"), [(2**30, 2**23), (2**34, 2**25), (2**40, 2**26), (float("inf"), 2**26)]
+    ("memory", "expected"), [(2**30, 2**23), (3 * 2**31, 3 * 2**22), (2**40, 2**24), (float("inf"), 2**24)]
 )
 def test_blocks_are_a_share_of_the_memory_within_bounds(memory, expected, monkeypatch):
     monkeypatch.setattr(blocks, "physical_memory", lambda: memory)
