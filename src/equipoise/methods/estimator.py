@@ -179,8 +179,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if not is_out_of_memory(error):
                 raise
             n, D = self._shape_of(X)
-            what = f"{type(self).__name__} with {plural(n, 'row')} of {plural(D, 'column')}"
-            what += f" to place among {n_fitted:,} fitted ones" if n_fitted else ""
+            what = self._describe_fit(X) + (f" to place among {n_fitted:,} fitted ones" if n_fitted else "")
             raise gpu_out_of_memory(what, self._gpu_bytes(n_fitted + n, D)) from None
 
     def _n_threads(self) -> int:
