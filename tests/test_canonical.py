@@ -40,6 +40,6 @@ def test_landmarks_approximate_the_full_canonical_form():
 
 def test_too_few_landmarks_raise():
     with pytest.raises(
-        ValueError, match="n_landmarks must be an integer of at least 4, to span three dimensions, got 3"
+        ValueError, match="n_landmarks must be an integer >= 4, because three dimensions need four points; got 3"
     ):
         eq.canonical_form(*sheet(2, 2), n_landmarks=3, method="exact")

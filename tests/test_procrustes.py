@@ -112,9 +112,7 @@ def test_incomparable_maps_raise(rng):
         superimpose(infinite)
     maps = np.full((2, 10, 2), np.nan)
     maps[0, :6], maps[1, 4:] = rng.normal(size=(2, 6, 2))
-    with pytest.raises(
-        ValueError, match="map 1 has only 2 points in common with the others, too few to align it; at least 3"
-    ):
+    with pytest.raises(ValueError, match=r"map 1 has only 2 points in common with .*, too few to align it; at least 3"):
         superimpose(maps)
 
 

@@ -25,8 +25,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file for writing; rename it to `path` on success, delete it on failure.
 
     A process that is killed leaves its temporary file behind, `.NAME.equipoise-PID-XXXXXXXX.part`. The first write of
-    another process to the same folder deletes it. A link is followed, an existing file keeps its permissions, and
-    devices and pipes are written directly.
+    another process to the same folder deletes that temporary file. A link is followed, an existing file keeps its
+    permissions, and devices and pipes are written directly.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises
     ------
     OSError
-        If the file cannot be written; the error names `path`, or its folder if that does not exist.
+        If the file cannot be written; the error names `path`, or the folder of `path` if the folder does not exist.
     """
     path = Path(path)
     target = Path(os.path.realpath(path))
@@ -92,7 +92,10 @@ def _open_locked(target: Path) -> tuple[Path, BinaryIO]:
 
 
 def remove_partial_files(folder: Path) -> None:
-    """Delete the temporary files of processes that ended while writing to a folder; once per process and folder."""
+    """Delete the temporary files of processes that ended while writing to a folder.
+
+    Only the first call in a process for a folder does this; later calls do nothing.
+    """
     if folder in _swept:
         return
     _swept.add(folder)

@@ -1,4 +1,4 @@
-"""Locks on files, which the operating system releases when their process ends for any reason."""
+"""File locks, which the operating system releases when the process that holds them ends, for whatever reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def try_lock(file: int) -> bool | None:
 
 
 def open_regular(path: Path) -> int | None:
-    """Return a descriptor, open for reading and writing; None if the file is not a regular one or cannot be opened."""
+    """Open a file for reading and writing and return its descriptor; None if it is not regular or cannot be opened."""
     with suppress(OSError):
         if stat.S_ISREG(path.lstat().st_mode):
             return os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
@@ -66,7 +66,7 @@ def is_at(path: Path, file: int) -> bool:
 
 
 def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink) -> None:
-    """Delete the file at `path`, or call `remove` on it, if no process holds its lock.
+    """Call `remove(path)`, which deletes the file by default, if no process holds the lock of the file.
 
     Nothing is removed if the file is not a regular one or its file system does not support locks. An OSError of
     `remove` is ignored.
@@ -141,4 +141,4 @@ class LockFile:
 
 
 class Locked(RuntimeError):
-    """Raised if a file is locked; the message names the owner of the lock."""
+    """Raised if a file is locked; the message is the owner of the lock, such as "process 12 on localhost"."""

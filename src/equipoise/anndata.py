@@ -195,7 +195,7 @@ def _in_memory(X: Any) -> Matrix:
 
 
 def _write(adata: Any, keys: tuple[str, str], method: Any, source: str) -> None:
-    """Write the map and the parameters under the keys of `obsm` and `uns`."""
+    """Write the map to `obsm` under the first key, and the parameters and the loss to `uns` under the second."""
     (obsm_key, uns_key), Y = keys, method.embedding_
     if obsm_key in adata.obsm and adata.obsm[obsm_key].shape[1] != Y.shape[1]:
         before = plural(adata.obsm[obsm_key].shape[1], "column")

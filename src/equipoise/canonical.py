@@ -24,8 +24,9 @@ def canonical_form(
     """Return the canonical form of a surface: points whose Euclidean distances d approximate geodesic distances d_g.
 
     The points minimise Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
-    translation, rotation and reflection (Elad & Kimmel 2003). Surfaces with more than `n_landmarks` vertices are
-    approximated: `MDS` embeds a farthest-point sample, and every other vertex is placed where its stress is minimal.
+    translation, rotation and reflection (Elad & Kimmel 2003). The result is an approximation for a surface with more
+    than `n_landmarks` vertices: `MDS` embeds a farthest-point sample, and every other vertex is placed where its stress
+    is minimal.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def canonical_form(
     faces : array-like of int, shape (m, 3)
         Vertex indices of each triangle.
     n_landmarks : int, default=500
-        Size of the sample, at least 4.
+        Number of vertices in the sample, at least 4.
     method : str, default="heat"
         How geodesics are computed, as in `spaces.MeshGeodesic`.
     random_state : int or RandomState, default=0
@@ -47,7 +48,9 @@ def canonical_form(
     Y : ndarray of float32, shape (n, 3)
     """
     if not (is_integer(n_landmarks) and n_landmarks >= 4):
-        raise ValueError(f"n_landmarks must be an integer of at least 4, to span three dimensions, got {n_landmarks!r}")
+        raise ValueError(
+            f"n_landmarks must be an integer >= 4, because three dimensions need four points; got {n_landmarks!r}"
+        )
     n_threads = threads(n_jobs)
     space = MeshGeodesic(vertices, faces, method, n_threads=n_threads)
     landmarks, D = farthest_points(space, min(n_landmarks, space.n), random_state)

@@ -45,7 +45,9 @@ class Geometry(Protocol):
 
 @tagged("geometry.Flat")
 class Flat:
-    """R^d with d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9); with G = AᵀA, working coordinates are u = A y.
+    """R^d with the squared distances d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9).
+
+    The working coordinates are u = A y, where G = AᵀA.
 
     Parameters
     ----------
@@ -86,10 +88,10 @@ class Placed(Flat):
 
 @tagged("geometry.Sphere")
 class Sphere:
-    """The unit sphere in R^d; any Y ≠ 0 represents U = Y/‖Y‖.
+    """The unit sphere in R^d; any y ≠ 0 represents the point u = y/‖y‖.
 
     The Lagrange term of Lin et al. 2024, eq. (28) projects the gradient g at u to g − ⟨g, u⟩u, which is also the
-    gradient of E(Y/‖Y‖) at ‖Y‖ = 1.
+    gradient of E(y/‖y‖) at ‖y‖ = 1.
     """
 
     def work(self, Y: Array) -> Array:
@@ -119,10 +121,10 @@ class Sphere:
 
 
 class Orthonormal:
-    """Maps with the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
+    """Maps with the same spread along every axis: UᵀU = (Σ r_i²) I and rᵀU = 0 for U = diag(r) Y and weights r.
 
-    It is used for losses that depend only on the span of U. A step moves from one span to another (Edelman, Arias &
-    Smith 1998, section 2.5), and then U is replaced by the nearest U that satisfies these constraints.
+    It is used for losses that depend only on the span of the columns of U. A step moves from one span to another
+    (Edelman, Arias & Smith 1998, section 2.5), and then U is replaced by the nearest U that satisfies both equations.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Kernel:
     kink : float, default=0.0
         The distance at which the slope jumps; 0 if the slope is continuous.
     rational : tuple of float or None, default=None
-        (a, c) if k'/k = −a/(c + d2), otherwise None.
+        Numbers (a, c) such that k'/k = −a/(c + d2), which makes some engines faster; None if not specified.
     spread : float, default=1e-4
         Standard deviation of the initial map, in units of `length`. The default is inside the plateau, as in van der
         Maaten & Hinton.
@@ -318,7 +318,10 @@ class Membership(_LogSlopeKernel):
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
-        """Return the least-squares fit to the curve that is 1 up to min_dist and exp(−(r − min_dist)/spread) beyond."""
+        """Return the membership that fits UMAP's target curve best, by least squares.
+
+        With r = √d2, the curve is 1 for r ≤ min_dist and exp(−(r − min_dist)/spread) for larger r.
+        """
         return cls(*_fit_membership(float(min_dist), float(spread)))
 
     @property

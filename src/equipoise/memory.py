@@ -45,15 +45,16 @@ def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
 
 
 def gpu_memory(n: int, D: int, k: int) -> int:
-    """Return an upper bound, in bytes, of the GPU memory for n points with D columns and k neighbours each."""
+    """Return an upper bound, in bytes, of the GPU memory to find k neighbours of n points (n, D) and compute P."""
     return int(GPU_OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
 
 
 def host_memory(n: int, D: int, d: int, k: int, engine: str, metric: Any, *, kl: bool) -> float:
-    """Return an upper bound, in bytes, of the main memory that grows with the data of an embedding.
+    """Return an upper bound, in bytes, of the part of the main memory of an embedding that grows with the data.
 
     Parameters are those of `estimate_memory`; k is the number of neighbours of a point, d the dimension of the map.
-    engine="cuda" is "torch" on a GPU: main memory holds the table in float64, a copy of it, and the map.
+    engine="cuda" stands for "torch" on a GPU; main memory then contains the table in float64, a copy of it, and the
+    map.
     """
     if engine == "cuda":
         return 16.0 * n * D + 80.0 * n * d
@@ -127,8 +128,8 @@ def estimate_memory(
     kl : bool, default=True
         Whether the loss is KL on joint affinities, as for t-SNE; other losses store further arrays of the size of P.
     metric : str, default="euclidean"
-        Distances in metrics without a search of their own are computed in blocks of up to scikit-learn's
-        `working_memory`.
+        One of the names that `TSNE` accepts. For metrics that the neighbour search does not convert to vectors,
+        distances are computed in blocks of up to scikit-learn's `working_memory`.
 
     Returns
     -------

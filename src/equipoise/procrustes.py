@@ -62,10 +62,11 @@ def disagreement(Y: Array, target: Array) -> float:
 
 
 def superimpose(maps: Array) -> Array:
-    """Return maps (m, n, d) aligned with their mean, scaled to radius 1: generalised Procrustes (Gower 1975).
+    """Return maps (m, n, d) aligned with their mean map, which has radius 1: generalised Procrustes (Gower 1975).
 
     Rows of NaN mark points missing from a map, which is then aligned by its other points. Each map is first aligned
-    with the mean of the preceding ones; then all are aligned repeatedly with their common mean until it converges.
+    with the mean of the preceding ones. Then all are aligned with their common mean, repeatedly, until that mean
+    converges; if it does not within ROUNDS iterations, a warning is issued.
     """
     maps = np.array(maps, dtype=np.float64)
     if maps.ndim != 3 or 0 in maps.shape:
@@ -87,7 +88,8 @@ def superimpose(maps: Array) -> Array:
         if np.sqrt(np.nanmean(((mean - before) ** 2).sum(axis=1))) < CONVERGED:
             return aligned
     warn(
-        f"the mean of the maps has not converged after {ROUNDS} iterations; the maps have little in common",
+        f"the mean of the maps has not converged after {ROUNDS} iterations; the maps have little in common, so do not"
+        " rely on their alignment",
     )
     return aligned
 
@@ -142,8 +144,8 @@ def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
     shared = present & ~np.isnan(mean[:, 0])
     if shared.sum() <= Y.shape[1]:
         raise ValueError(
-            f"map {r} has only {plural(int(shared.sum()), 'point')} in common with the others, too few to align it; at"
-            f" least {Y.shape[1] + 1} are needed"
+            f"map {r} has only {plural(int(shared.sum()), 'point')} in common with the mean of the maps aligned so far,"
+            f" too few to align it; at least {Y.shape[1] + 1} are needed"
         )
     _require_shape(Y[shared], f"map {r} in common with the others")
     return fit_similarity(Y[shared], mean[shared])(Y)

@@ -84,7 +84,7 @@ def can_show() -> bool:
 
 @contextmanager
 def shown(wanted: object = True) -> Iterator[bool]:
-    """Show progress bars for the computations in a `with` block.
+    """Show progress bars for the computations in a `with` block, if stderr is a terminal or this is a notebook.
 
     Parameters
     ----------

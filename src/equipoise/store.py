@@ -74,7 +74,7 @@ def save(method: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Load a method written by `save`; its `transform` gives the same bytes.
+    """Load a method written by `save`; its `transform` returns the same bytes as that of the saved method.
 
     Nothing in the file is executed, and only classes of equipoise are created. A file of a newer format, a damaged file
     or a file with other content raises ValueError.
@@ -141,7 +141,7 @@ def _require_storable(name: str, value: Any) -> None:
 
 
 def _describe(item: Any) -> tuple[str, Any] | None:
-    """Return the tag and state of an object whose class has a tag, else None."""
+    """Return the tag and the state of an object, or None if it has no tag; the state of a function is None."""
     if isinstance(item, FunctionType):
         tag = tag_of(item)
         return None if tag is None else (tag, None)
@@ -167,9 +167,9 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _make(path: str | Path, tag: str, state: Any) -> Any:
-    """Return the function with a tag, or an instance of the class with it, for the file `path`.
+    """Return the function registered under a tag, or an instance, with this state, of the class registered under it.
 
-    A dataclass validates its fields.
+    A dataclass validates its fields. `path` is the file to name in error messages.
     """
     tag, state = migrate(tag, state)
     if tag in ON_DEVICE:

@@ -35,7 +35,10 @@ class Bandwidth:
     _mean: float = field(default=np.nan, init=False)
 
     def fit(self, d2: Matrix) -> Array:
-        """Return σ_i² for each row of the squared distances, CSR d2 (n, n); "global" stores their mean for new rows."""
+        """Return σ_i² for each row of d2, a CSR matrix (n, n) of squared distances.
+
+        With "global", the mean σ_i² is stored for `of_new`.
+        """
         if not isinstance(self.bandwidth, str):
             return np.full(d2.shape[0], self.bandwidth**2)
         sigma2 = variances(d2, self.k)
@@ -84,7 +87,7 @@ def variances(d2: Matrix, k: int) -> Array:
 
 
 def positive(sigma2: Array, k: int) -> Array:
-    """Return σ² with zeros replaced by the smallest positive σ², or by 1 if there is none; warn about such rows."""
+    """Return σ² with zeros replaced by the smallest positive σ², or by 1 if there is none; warn about the zeros."""
     zero = sigma2 <= 0
     if not zero.any():
         return sigma2

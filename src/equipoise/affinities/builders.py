@@ -29,13 +29,13 @@ WIDTH = 3  # k_x is stored for WIDTH · n_neighbors neighbours of a point, as fo
 
 
 class Neighborhoods(Protocol):
-    """A rule for affinities, with every "auto" resolved."""
+    """A rule that computes affinities; its parameters are numbers, because "auto" has been resolved before."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         """Return the affinities p_{j|i}, (n, n), and the recall of the neighbour search.
 
-        If `few` is True, the affinities are CSR, and those that are not precomputed are stored for nearest neighbours
-        only. If `few` is False, they may be dense.
+        If `few` is True, the affinities are CSR, and those that are not precomputed are stored only for the nearest
+        neighbours of each point. If `few` is False, they may be dense.
         """
         ...
 
@@ -228,7 +228,7 @@ class Radial:
 
 
 def _require_distances_among_neighbors(data: Input) -> None:
-    """Raise ValueError if the distances among the neighbours of a point are not available; its weights need them."""
+    """Raise ValueError if the distances among the neighbours of a point are not available, or too many to store."""
     what = "locally linear weights need the distances among the neighbours of each point"
     if data.sparse:
         raise ValueError(
@@ -236,8 +236,8 @@ def _require_distances_among_neighbors(data: Input) -> None:
         )
     if isinstance(data, FromSpace) and data.n > MOST:
         raise ValueError(
-            f"{what}, and all distances of a metric space are stored, for at most {MOST} points; X has {data.n}."
-            " Use spaces.Restriction to keep fewer points"
+            f"{what}; with a metric space this requires all distances, which are stored for up to {MOST} points, but X"
+            f" has {data.n}. Use spaces.Restriction to keep fewer points"
         )
     if data.coordinates is None or is_euclidean(data.metric):
         return
@@ -249,6 +249,6 @@ def _require_distances_among_neighbors(data: Input) -> None:
         )
     if data.n > MOST:
         raise ValueError(
-            f"{what}, and with metric={name} all distances are stored, for at most {MOST} points; X has {data.n}."
-            ' Use metric="euclidean", or fewer points'
+            f"{what}; with metric={name} this requires all distances, which are stored for up to {MOST} points, but X"
+            f' has {data.n}. Use metric="euclidean", or fewer points'
         )

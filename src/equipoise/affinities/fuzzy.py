@@ -19,11 +19,12 @@ FLOOR = 1e-3  # minimum σ_i, relative to the mean distance of the row; copied f
 
 
 def memberships(D2: Matrix, k: int, dtype: type[np.floating], n_threads: int) -> Matrix:
-    """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the k − 1 nearest neighbours, with Σ_j w_ij = log₂ k, as CSR.
+    """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the k − 1 nearest neighbours as CSR (McInnes et al. 2018, alg. 3).
 
-    ρ_i is the smallest positive distance; the nearest neighbour and all duplicates have weight 1 (McInnes et al. 2018,
-    algorithm 3). As in umap-learn, a point counts among its own k neighbours. D2 contains squared distances, CSR, in
-    host memory or on a device. The compiled core computes the memberships on the CPU, `membership_rows` on a device.
+    ρ_i is the smallest positive distance from point i, so that the nearest neighbour and all duplicates have weight 1.
+    σ_i makes Σ_j w_ij = log₂ k, but is at least FLOOR times the mean distance of the row. As in umap-learn, a point
+    counts among its own k neighbours. D2 is a CSR matrix of squared distances, in host memory or on a device. The
+    compiled core computes the memberships on the CPU, `membership_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):

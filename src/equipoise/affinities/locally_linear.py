@@ -86,8 +86,9 @@ def lle_weights_from_distances(
 ) -> Matrix:
     """Return the weights W of `lle_weights` from squared distances D2 (n, n) instead of coordinates.
 
-    To reconstruct new points, pass their squared distances to the n points as `rows` (m, n). Inner products are
-    ⟨x_a − x_i, x_b − x_i⟩ = ½ (d²_ia + d²_ib − d²_ab), for distances that are Euclidean in some space.
+    To reconstruct new points, pass their squared distances to the n points as `rows` (m, n). Without a kernel, inner
+    products are computed as ⟨x_a − x_i, x_b − x_i⟩ = ½ (d²_ia + d²_ib − d²_ab), which holds for distances that are
+    Euclidean in some space.
     """
     m, k = neighbors.shape
     weights = np.empty((m, k))
@@ -119,7 +120,10 @@ def lle_matrix(W: Matrix) -> Matrix:
 
 
 def _feature_gram(to: Any, among: Any, kernel: KernelFunction, scale: Any) -> Any:
-    """Return ⟨φ_a − φ_i, φ_b − φ_i⟩ = k(0) − k_ia − k_ib + k_ab from d² `to` the neighbours and `among` them."""
+    """Return ⟨φ_a − φ_i, φ_b − φ_i⟩ = k(0) − k_ia − k_ib + k_ab for all neighbours a and b of each point i.
+
+    `to` (m, k) contains the squared distances d²_ia, and `among` (m, k, k) the squared distances d²_ab.
+    """
     k_to = kernel(to / scale[:, None])
     k_among = kernel(among / scale[:, None, None])
     return float(kernel(np.zeros(1))[0]) - k_to[:, :, None] - k_to[:, None, :] + k_among

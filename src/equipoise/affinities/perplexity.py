@@ -76,9 +76,9 @@ def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating
 
 
 def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Matrix:
-    """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with σ_i such that each row has the perplexity.
+    """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with σ_i such that each row has the given perplexity.
 
-    With several perplexities, the result is the mean. D2 contains squared distances: dense (n, n), or CSR with the
+    With several perplexities, the affinities are averaged. D2 contains squared distances: dense (n, n), or CSR with the
     neighbours of each point, in host memory or on a device. The result has the same form. The compiled core computes it
     on the CPU, `conditional_rows` on a device.
     """
@@ -179,7 +179,7 @@ def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix
         rank = np.arange(D2.nnz // D2.shape[0])
         weights = np.mean([(rank < k) / k for k in widths], axis=0)
         return D2.with_data(array_like(D2.data, weights.astype(np.float32)).repeat(D2.shape[0]))
-    require_neighbors(D2, widths.max())
+    require_neighbors(D2, widths.max(), remedy="that many neighbours per row, or lower perplexity")
     if len(widths) == 1 and D2.nnz == D2.shape[0] * widths[0]:
         return make_csr(np.full(D2.nnz, 1 / widths[0], dtype), D2.indices, D2.indptr, D2.shape)
     rank = neighbor_ranks(D2)
