@@ -149,16 +149,19 @@ def test_kernel_without_slope_raises_on_log_slope():
         Half().log_slope(D2)
 
 
+NOT_FINITE = (np.nan, np.inf, "x", None, [1.0])
+
+
 @pytest.mark.parametrize(
     ("kernel", "parameters", "message"),
     [
-        *[(StudentT, {"dof": x}, "dof must be > 0, got") for x in (0, -1.0, np.nan, "x", None, [1.0])],
-        *[(PowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan, "x", None, [1.0])],
-        *[(PowerLaw, {"r0": x}, "r0 must be > 0, got") for x in (0, -1.0, np.nan, "x", None, [1.0])],
-        *[(RegularizedPowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan, "x", None, [1.0])],
-        *[(RegularizedPowerLaw, {"eta": x}, "eta must be > 0, got") for x in (0, -1.0, np.nan, "x", None, [1.0])],
-        *[(SphericalExit, {"rho": x}, r"rho must be in \[0, 1\), got") for x in (-0.1, 1.0, 2.0, np.nan)],
-        (SphericalExit, {"dimension": 0}, "dimension must be >= 1, got 0"),
+        *[(StudentT, {"dof": x}, "dof must be a finite number > 0") for x in (0, -1.0, *NOT_FINITE)],
+        *[(PowerLaw, {"beta": x}, "beta must be a finite number > 0") for x in (0, -2.0, *NOT_FINITE)],
+        *[(PowerLaw, {"r0": x}, "r0 must be a finite number > 0") for x in (0, -1.0, *NOT_FINITE)],
+        *[(RegularizedPowerLaw, {"beta": x}, "beta must be a finite number > 0") for x in (0, -2.0, *NOT_FINITE)],
+        *[(RegularizedPowerLaw, {"eta": x}, "eta must be a finite number > 0") for x in (0, -1.0, *NOT_FINITE)],
+        *[(SphericalExit, {"rho": x}, r"rho must be a finite number in \[0, 1\)") for x in (-0.1, 1.0, 2.0, np.nan)],
+        (SphericalExit, {"dimension": 0}, "dimension must be a finite number >= 1, got 0"),
     ],
 )
 def test_invalid_parameters_raise(kernel, parameters, message):

@@ -267,7 +267,7 @@ def test_newer_format_raises(tmp_path, entries):
         ({"content": {"dict": {}}}, "damaged"),
         ({"content": {"exec": "1"}}, "a value of unknown kind, 'exec'"),
         ({"content": {"object": "builtins.eval", "state": None}}, "it contains 'builtins.eval'"),
-        ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": -1}}}}, "dof must be > 0"),
+        ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": -1}}}}, "must be a finite number > 0"),
         (
             {"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": 1, "x": 1}}}},
             "StudentT has no attribute 'x'",

@@ -299,5 +299,5 @@ def test_check_finite_names_the_first_value_whose_power_overflows(container):
 def test_require_names_the_parameter_and_its_condition():
     namespace.require(3, "k", "> 0", lambda x: x > 0)
     for value in (0, np.nan, "a", 10**400):
-        with pytest.raises(ValueError, match="k must be > 0, got"):
+        with pytest.raises(ValueError, match="k must be a finite number > 0, got"):
             namespace.require(value, "k", "> 0", lambda x: x > 0)

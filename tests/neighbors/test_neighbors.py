@@ -283,7 +283,7 @@ def test_search_accepts_what_converts_to_a_table(rng):
         (np.eye(3), {"k": 1.5}, "k must be an integer from 1 to n_samples - 1 = 2, got 1.5"),
         (np.eye(3), {"k": 10**30}, "k must be an integer from 1 to"),
         (np.eye(3), {"n_threads": -1e10}, "n_threads must be an integer from 1 to 1024"),
-        (np.eye(3), {"min_recall": 2}, "min_recall must be between 0 and 1, got 2"),
+        (np.eye(3), {"min_recall": 2}, "min_recall must be a finite number between 0 and 1, got 2"),
         (np.empty((3, 0)), {}, "X has no columns"),
         (np.eye(3), {"metric": "precomputed"}, r"pass a table \(n, D\)"),
         (np.eye(3), {"metric": "haversine"}, "requires two columns, latitude and longitude in radians; X has 3"),

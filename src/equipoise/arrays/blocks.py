@@ -51,7 +51,7 @@ def cache_bytes() -> int:
 
 
 def rows_per_block(bytes_per_row: float) -> int:
-    """Return how many rows of this size fit into a block, at least 1.
+    """Return how many rows of `bytes_per_row` bytes fit into a block, at least 1.
 
     Use it only where each row is computed independently, so that the block size cannot change the result.
     """

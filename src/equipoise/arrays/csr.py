@@ -59,7 +59,7 @@ def row_sums(A: Any) -> Any:
 
 
 def times_map(A: Any, U: Any) -> Any:
-    """Return A U for a matrix A (n, n) and U (n, d), in the library of U; SciPy multiplies on the CPU."""
+    """Return A U (n, d) for a matrix A (n, n), in the library of U; a SciPy matrix is multiplied on the CPU."""
     return array_like(U, A @ to_numpy(U)) if sparse.issparse(A) else A @ U
 
 
@@ -76,7 +76,7 @@ def with_values(A: Any, values: Any) -> Any:
 
 
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
-    """Return Σ f(a) over the positive entries a of a matrix, in float64; those of NumPy arrays, one block at a time."""
+    """Return Σ f(a) over the positive entries a of a matrix, in float64; NumPy arrays are processed in blocks."""
     values = stored_values(A)
     xp, total, rows = array_namespace(values), 0.0, values.shape[0]
     step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, rows)
@@ -197,6 +197,7 @@ def _column_indices(A: Matrix) -> Array:
         t = int((narrow != indices).argmax())
         row = int(np.searchsorted(A.indptr, t, side="right")) - 1
         raise ValueError(
-            f"row {row} has column index {indices[t]}, but the column indices run from 0 to {A.shape[1] - 1}"
+            f"row {row} of a sparse matrix has column index {indices[t]}, but the column indices run from 0 to"
+            f" {A.shape[1] - 1}; correct the index"
         )
     return narrow

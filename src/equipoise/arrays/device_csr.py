@@ -25,7 +25,7 @@ class Rows:
 
     @classmethod
     def of(cls, A: Matrix, device: torch.device) -> Rows:
-        """Return a SciPy CSR matrix on a device; on the CPU, arrays that have the right type are shared."""
+        """Return a SciPy CSR matrix on a device, in float32; on the CPU, arrays of the right type are shared."""
         return cls(
             as_tensor(A.data[: A.nnz]).to(device, torch.float32),
             as_tensor(A.indices[: A.nnz]).to(device, torch.int32),

@@ -38,7 +38,7 @@ def physical_memory() -> float:
 
 
 def address_limit() -> float:
-    """Return the smaller of the limits `ulimit -v` and `ulimit -d` of this process in bytes; infinity without any."""
+    """Return the smaller of this process's limits `ulimit -v` and `ulimit -d` in bytes; infinity if neither is set."""
     return min((limit for limit, _ in _resource_limits()), default=float("inf"))
 
 
@@ -62,7 +62,7 @@ def _resource_limits() -> list[tuple[float, int]]:
 
 
 def _groups() -> Iterator[Path]:
-    """Yield the folders of the control groups of this process and of those that contain them."""
+    """Yield the folders of the control groups of this process, and of the groups that contain these groups."""
     for line in _lines(OWN_GROUPS):  # number:controllers:path
         _, _, rest = line.partition(":")
         controllers, separator, path = rest.partition(":")
@@ -81,7 +81,7 @@ def _group_limit() -> float:
 
 
 def _left_in_groups() -> float:
-    """Return the bytes left below the limits of the control groups; cached files, which can be freed, count."""
+    """Return the bytes left below the limits of the control groups; cached files, which can be freed, count as left."""
     left = float("inf")
     for group in _groups():
         for limit, usage in GROUP_FILES:
@@ -100,7 +100,7 @@ def _file_cache(group: Path) -> float:
 
 
 def _bytes_in(path: Path) -> float:
-    """Return the limit in a file, in bytes; infinity if there is no file or no limit."""
+    """Return the number of bytes in a file of a control group; infinity if there is no file or no limit."""
     try:
         value = float(path.read_text(encoding="ascii"))
     except (OSError, ValueError):  # "max" is no limit

@@ -268,9 +268,12 @@ def is_finite(value: Any) -> bool:
 
 
 def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
-    """Raise ValueError, "`name` must be `condition`", unless a parameter is a finite number with is_valid(value)."""
+    """Raise ValueError unless a parameter is a finite number for which `is_valid(value)` is true.
+
+    The message is "`name` must be a finite number `condition`, got …".
+    """
     if not (is_finite(value) and is_valid(value)):
-        raise ValueError(f"{name} must be {condition}, got {value!r}")
+        raise ValueError(f"{name} must be a finite number {condition}, got {value!r}")
 
 
 def is_positive(value: Any) -> bool:
@@ -291,7 +294,7 @@ def check_random_state(seed: Any) -> np.random.RandomState:
 
 
 def check_finite(X: Matrix, name: str, columns: Any = None, power: int = 1) -> None:
-    """Raise ValueError, naming the first such entry, if X contains NaN, inf or a value whose power would overflow.
+    """Raise ValueError if X contains NaN, inf or a value whose power would overflow; the message names the first one.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Checks of a user's sparse matrix before compiled code, ours or SciPy's, follows its index arrays.
+"""Checks of the index arrays of a user's sparse matrix, before compiled code of this package or of SciPy uses them.
 
-SciPy's constructors check most of this, but the arrays of a matrix can be replaced or changed later; conversions then
-read and write outside of them.
+SciPy's constructors check most of this, but a user can replace or change the arrays of a matrix later. Compiled code
+would then read and write outside the arrays.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .._types import Array, Matrix
 def check_structure(A: Any, name: str = "X") -> Matrix:
     """Return the sparse matrix A if it is safe to convert; raise ValueError if its arrays are inconsistent.
 
-    If A is flagged as having sorted indices without duplicates, but does not, a new matrix without that flag is
-    returned; otherwise A itself. `name` is the name of A in the message.
+    If a flag of A claims that its indices are sorted and have no duplicates, but this is false, a new matrix without
+    that flag is returned; otherwise A itself. `name` is the name of A in the message.
     """
     if len(A.shape) != 2:
         raise ValueError(f"{name} must have two dimensions (n, D), got a sparse array of shape {A.shape}")
@@ -59,7 +59,7 @@ def _check_compressed(A: Any, name: str) -> None:
     if size > stored or len(A.indices) != len(A.data):
         raise ValueError(
             f"{name} has {plural(len(A.data), 'value')} and {plural(len(A.indices), 'index', 'indices')}, but its"
-            f" indptr counts {plural(size, 'entry', 'entries')}"
+            f" indptr counts {plural(size, 'entry', 'entries')}; rebuild the matrix from consistent arrays"
         )
     if (t := _first_outside(A.indices[:size], columns)) is not None:
         i = int(np.searchsorted(indptr, t, side="right")) - 1
@@ -85,12 +85,13 @@ def _check_lists(A: Any, name: str) -> None:
     if not len(A.rows) == len(A.data) == A.shape[0]:
         raise ValueError(
             f"{name} has {plural(A.shape[0], 'row')}, but {plural(len(A.rows), 'list')} of indices and"
-            f" {plural(len(A.data), 'list')} of values"
+            f" {plural(len(A.data), 'list')} of values; rebuild the matrix"
         )
     for i, (columns, values) in enumerate(zip(A.rows, A.data, strict=True)):
         if len(columns) != len(values):
             raise ValueError(
-                f"row {i} of {name} has {plural(len(columns), 'index', 'indices')}, but {plural(len(values), 'value')}"
+                f"row {i} of {name} has {plural(len(columns), 'index', 'indices')}, but {plural(len(values), 'value')};"
+                " rebuild the matrix"
             )
         if (t := _first_outside(np.asarray(columns, dtype=np.int64), A.shape[1])) is not None:
             raise _out_of_range(name, f"row {i}", "column", columns[t], A.shape[1])
@@ -134,11 +135,11 @@ def _first_outside(indices: Array, length: int) -> int | None:
 
 def _out_of_range(name: str, where: str, what: str, index: Any, length: int) -> ValueError:
     valid = f"{what} indices run from 0 to {length - 1}" if length else f"there are no {what}s"
-    return ValueError(f"{where} of {name} has the {what} index {index}, but {valid}")
+    return ValueError(f"{where} of {name} has the {what} index {index}, but {valid}; correct the index or the shape")
 
 
 def _without_false_claims(A: Any) -> Any:
-    """Return A, or a new matrix with the same arrays if A is flagged as canonical but is not."""
+    """Return A, or a new matrix with the same arrays if A falsely claims sorted indices without duplicates."""
     if A.format == "bsr" or not A.has_canonical_format:
         return A
     size = int(A.indptr[-1])

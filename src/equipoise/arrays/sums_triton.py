@@ -1,4 +1,4 @@
-"""Sums over all points in float64 and in a fixed order, in Triton: a few hundred partial sums, then their sum."""
+"""Sums over all points in float64, in Triton: up to `PARTS` partial sums are computed, then added in a fixed order."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
 
 @triton.jit(do_not_specialize=["count"])
 def _sum_parts(parts, out, count, PARTS: tl.constexpr):
-    """Store the sum of the partial sums."""
+    """Store in `out` the sum of the partial sums."""
     t = tl.arange(0, PARTS)
     tl.store(out, tl.sum(tl.load(parts + t, mask=t < count, other=0.0), 0))
 
 
 @triton.jit(do_not_specialize=["n", "count"])
 def _subtract_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr):
-    """Store X (n, D) minus its mean row, which is computed from the partial sums."""
+    """Store in `out` X (n, D) minus its mean row, which is computed from the partial sums."""
     t = tl.arange(0, PARTS)
     i = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     for c in tl.static_range(D):
