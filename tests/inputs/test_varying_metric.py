@@ -58,7 +58,7 @@ def test_transform_under_function_h(X):
 
 
 def test_function_h_that_returns_text_raises(X):
-    with pytest.raises(ValueError, match=r"h\(X\) must return metric tensors, arrays of numbers; it returned 'far'"):
+    with pytest.raises(ValueError, match=r"h\(X\) must return metric tensors as arrays of numbers; it returned 'far'"):
         eq.TSNE(perplexity=5, h=lambda X: "far").fit(X)
 
 

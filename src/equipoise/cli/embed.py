@@ -107,9 +107,9 @@ def _checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
 
 
 def _result(method: Any) -> str:
-    """Return a line with the loss and the number of iterations.
+    """Return a line with the loss and the number of iterations, or "in closed form" instead of the number.
 
-    PCA, classical MDS, Isomap and MDS have a more readable measure instead of the loss.
+    For PCA, classical MDS, Isomap and MDS a more readable measure replaces the loss.
     """
     how = "in closed form" if is_closed_form(method) else f"after {plural(method.n_iter_, 'iteration')}"
     if isinstance(method, PCA):

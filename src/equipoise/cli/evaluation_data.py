@@ -1,4 +1,4 @@
-"""Read the data against which maps are evaluated; if some maps are saved methods, prepare the data as these do."""
+"""Read the data against which maps are evaluated; if some maps are saved methods, prepare the data as for them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str 
 
 
 def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) -> EvaluationData:
-    """Read the data, and prepare them as the saved methods among the maps do, or by the options if there are none."""
+    """Read and prepare the data.
+
+    They are prepared as for the saved methods among the maps; if no map is a saved method, as the options say.
+    """
     models = {name: loaded.model for name, loaded in maps.items() if loaded.model is not None}
     if not models:
         source = read_source(args)
@@ -85,5 +88,5 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
 def _metric(model: SavedModel) -> str:
     settings = model.method.get_params()
     if settings.get("affinity") == "precomputed":
-        raise ValueError("the model was fitted to affinities, not distances; choose the metric of DATA with --metric")
+        raise ValueError("a model was fitted to affinities, not distances; choose the metric of DATA with --metric")
     return str(settings.get("metric", METRIC))

@@ -125,7 +125,7 @@ def is_coordinate(column: str) -> bool:
 
 
 def _as_integers(values: Array) -> Array:
-    """Convert a float column of integers to int64, so that the class 3 is not shown as 3.0; keep other columns."""
+    """Convert a float column of integers to int64, so that the class 3 is not shown as 3.0; leave others unchanged."""
     is_integer = values.dtype.kind == "f" and (np.abs(values) < EXACT).all() and (values == np.round(values)).all()
     return values.astype(np.int64) if is_integer else values
 

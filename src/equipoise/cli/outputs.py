@@ -113,7 +113,7 @@ def choose_outputs(args: argparse.Namespace, name: str) -> Outputs:
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if `path` cannot be written; missing parent folders are allowed."""
+    """Raise ValueError if a file cannot be written to `path`; missing parent folders are allowed."""
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder; choose another name for the file")
     folder = path.parent
@@ -138,7 +138,7 @@ def writable(text: str) -> Path:
 
 
 def require_bokeh() -> None:
-    """Raise an error if Bokeh, which HTML pages need, is not installed."""
+    """Raise ImportError if Bokeh, which HTML pages need, is not installed."""
     import_optional("bokeh", "pages", "an HTML page")
 
 

@@ -21,7 +21,7 @@ Run `equipoise COMMAND --help` for the options and examples of a command."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """A help formatter that does not indent the verbs, because argparse would then misalign their descriptions."""
+    """A help formatter that does not indent the verbs, because argparse misaligns the help of indented verbs."""
 
     def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
         if isinstance(action, argparse._SubParsersAction):
@@ -29,7 +29,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def make_parser(method: str) -> argparse.ArgumentParser:
-    """Return the parser of the command line; its verbs `embed` and `sweep` have the parameters of one method."""
+    """Return the parser of the command line; its verbs `embed` and `sweep` have the parameters of this method."""
     parser = Parser(
         prog="equipoise",
         usage="equipoise COMMAND …",

@@ -21,7 +21,7 @@ def save_model(method: Any, path: Path, preparation: Preparation, columns: Seque
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A saved method, the preparation of its data, and the names of its columns, if any."""
+    """A saved method, the preparation of the data it was fitted to, and the column names of these data, or None."""
 
     method: Any
     preparation: Preparation

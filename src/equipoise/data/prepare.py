@@ -29,8 +29,8 @@ class Preparation:
         Mean and standard deviation of the columns. Sparse tables have no shift, so that they stay sparse.
     mean : array, shape (D,), default=None
         Mean row, subtracted before the projection on the principal directions.
-    directions : array, shape (D, pca), default=None
-        Principal directions V.
+    directions : array, shape (D, k), default=None
+        The k principal directions, the columns of V.
     """
 
     log1p: bool = False
@@ -133,7 +133,7 @@ def _check_counts(X: Matrix, columns: tuple[str, ...]) -> None:
     if values.size and values.min() < 0:
         i, j = entry_place(X, int(np.argmax(values < 0)))
         column = repr(columns[j]) if columns else j
-        raise ValueError(f"log1p requires nonnegative values, but row {i}, column {column} is {X[i, j]:g}")
+        raise ValueError(f"log1p requires nonnegative values, but row {i}, column {column} is {X[i, j]:g}; omit log1p")
 
 
 def _moments(X: Matrix) -> tuple[Array | None, Array]:

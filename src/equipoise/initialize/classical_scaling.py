@@ -27,7 +27,10 @@ def check_start(init: Any, source: Input) -> None:
 
 
 def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first initial map (n, d); `known` contains δ of the pairs that are used, CSR, or is None for all."""
+    """Return the initial map (n, d) of the first run of MDS.
+
+    `known` is a CSR matrix (n, n) of the dissimilarities δ that are used, or None if all of them are.
+    """
     if not isinstance(init, str):
         return check_init(init, source.n, d)
     if init == "random":
@@ -38,10 +41,11 @@ def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.ra
 
 
 def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return classical scaling from the columns of δ² of k random points (pivot MDS, Brandes & Pich 2007), jittered.
+    """Return the map of pivot MDS (Brandes & Pich 2007): classical scaling from k random points, the pivots.
 
-    Shortest paths replace δ if pairs are missing. With C (n, k) the double-centred columns and v an eigenvector of CᵀC,
-    an axis is C v / ‖C v‖^½; for k = n this is an axis of classical scaling.
+    It uses the squared dissimilarities δ² from all points to the pivots; shortest paths replace δ if `known` is not
+    None. C (n, k) contains these δ², double-centred. For an eigenvector v of CᵀC, an axis of the map is C v / ‖C v‖^½;
+    for k = n this is an axis of classical scaling. A little noise is added.
     """
     count = min(source.n, PIVOTS if known is None else GRAPH_PIVOTS)
     pivots = np.sort(rng.choice(source.n, count, replace=False))

@@ -29,10 +29,11 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
     """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y, jittered.
 
     The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each
-    connected component has its own solutions, in a cell whose volume is proportional to its number of points; cells are
-    placed row by row from the largest to the smallest. The scale is that of `principal_components`: standard deviation
-    1 along the first axis. Eigenvectors of affinities on a device are computed there, but on the CPU if there are few
-    points or several components.
+    connected component has its own solutions, in a cell whose volume is proportional to its number of points; one of
+    several components is a circle instead if it has at most TINY points. Cells are placed row by row from the largest
+    to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first axis.
+    Eigenvectors of affinities on a device are computed there, but on the CPU if there are few points or several
+    components.
     """
     if is_on_device(W):
         Y = _on_device(W, d)
@@ -73,7 +74,8 @@ def _components(W: Matrix) -> list[Array]:
 def shelves(sides: Array, d: int) -> Array:
     """Pack cubes, whose sides are in descending order, into roughly a cube; return their lowest corners (m, d).
 
-    Cubes are placed in rows, rows in layers, and layers on top of one another; the first of each is the largest.
+    Cubes are placed in rows, rows in layers, and layers on top of one another. The first cube of a row or layer is the
+    largest in it.
     """
     # The side of a cube of the total volume, plus some more, so that three equal cubes are placed as 2 + 1.
     length = (sides**d).sum() ** (1 / d) + 0.6 * sides[0]

@@ -220,7 +220,8 @@ class Input(ScaledDistances):
 def nearby(graph: Graph, n: int, exponent: int | None, twins: Array | None = None) -> Nearby:
     """Return the neighbours of new rows, found among n fitted points, as `Nearby`.
 
-    By default, a point at distance 0 is the twin of a row.
+    Distances are divided by 2^exponent before they are squared (see `Graph.into_squared`). By default, a point at
+    distance 0 is the twin of a row.
     """
     if twins is None:
         nearest = graph.distances.argmin(axis=1)[:, None]

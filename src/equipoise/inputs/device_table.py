@@ -63,7 +63,10 @@ class DeviceTable(Input):
         return (X - self._center) / self._scale
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
-        """Return d² in the units of X from d² between vectors; unchanged if that would overflow or underflow."""
+        """Return squared distances in the metric, from the squared distances d2 between the vectors of the search.
+
+        Euclidean distances are scaled back to the units of X, unless they would overflow or underflow.
+        """
         if self.metric == "cosine":
             return (d2 / 2).square()
         scale, largest = float(self._scale), 1e100 if d2.dtype == torch.float64 else 1e12
@@ -150,7 +153,7 @@ class DeviceTable(Input):
 
 
 def row_sums(A: torch.Tensor) -> torch.Tensor:
-    """Return the sums (m, 1) of the rows of A (m, D), the same bytes for any m.
+    """Return the sums (m, 1) of the rows of A (m, D); the bytes of a sum do not depend on m.
 
     The right half of the columns is added to the left half until one column is left. The order of addition of
     `torch.sum` depends on m.

@@ -63,9 +63,8 @@ def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
                 best = (int(part[i]), int(outside[j]), float(d2[i, j]))
         if best[0] < 0:
             raise ValueError(
-                f"point {inside[0]} and the points connected to it in the neighbour graph are too far from all others:"
-                " their squared distances overflow relative to those between neighbours; remove these points, or use a"
-                " larger n_neighbors"
+                f"point {inside[0]} and the points connected to it in the neighbour graph are so far from all other"
+                " points that the squared distances overflow; remove these points, or use a larger n_neighbors"
             )
         return best[0], best[1], float(np.sqrt(best[2]))
 

@@ -79,8 +79,8 @@ class Table(Input):
     def centered(self) -> Table:
         """Return a Euclidean table with the mean row subtracted; any other table unchanged.
 
-        For stress: without the mean row, differences keep more digits. Raise if the values are too large or too small
-        for it (see `check_size`).
+        Stress uses this table, because differences between centred rows keep more digits. Raise ValueError if the
+        values are too large or too small for stress (see `check_size`).
         """
         if not is_euclidean(self.metric) or self.mean is not None:
             return self
@@ -119,7 +119,11 @@ class Table(Input):
         return d
 
     def _pairs_by_metric(self, i: Array, j: Array) -> Array:
-        """Return the distances of pairs if the metric is not Euclidean: from vectors, or by few scikit-learn calls."""
+        """Return the distances of pairs under a metric that is not Euclidean.
+
+        They are computed from vectors if possible, pair by pair if the metric is a function, and otherwise by few calls
+        of scikit-learn.
+        """
         if self._vectors is None and self._has_vectors():
             self._vectors = make_vectors(self.X, self.metric)
         if self._vectors is not None:

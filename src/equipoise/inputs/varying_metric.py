@@ -58,14 +58,17 @@ class Varying(Distances):
         if not np.allclose(_tensors(self.h, subset), self.H[: len(subset)], rtol=1e-6, atol=0):
             raise ValueError(
                 "transform requires that the metric tensor h(X) of a row depends on that row alone, but it changes when"
-                " other rows are omitted"
+                " other rows are omitted; compute quantities of all rows, such as their mean, before the fit"
             )
         H = _tensors(self.h, X)
         return np.broadcast_to(H, (len(X), *H.shape[-2:]))
 
 
 def _quadratic_forms(X: Array, H: Array, to: Array) -> Array:
-    """Return (x_i − t_j)ᵀ h_i (x_i − t_j) (m, n) for rows x of X (m, D), tensors H (m, D, D), rows t (n, D)."""
+    """Return the squared distances (x_i − t_j)ᵀ h_i (x_i − t_j), shape (m, n).
+
+    x_i are the rows of X (m, D), h_i the tensors in H (m, D, D), and t_j the rows of `to` (n, D).
+    """
     d2 = np.empty((len(X), len(to)))
     for i, (x, h) in enumerate(zip(X, H, strict=True)):
         diff = x - to
@@ -79,6 +82,6 @@ def _tensors(h: Callable[[Array], Any], X: Array) -> Array:
     try:
         H = np.asarray(to_numpy(found.detach() if is_tensor(found) else found), dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"h(X) must return metric tensors, arrays of numbers; it returned {found!r}") from None
+        raise ValueError(f"h(X) must return metric tensors as arrays of numbers; it returned {found!r}") from None
     check_tensors(H, "h(X)", *X.shape)
     return H

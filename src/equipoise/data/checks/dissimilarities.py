@@ -41,7 +41,7 @@ def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix")
 
 
 def _check_known_pairs(D: Matrix, name: str) -> Matrix:
-    """Return symmetric CSR; a distance stored in one direction only is used for both."""
+    """Return the known distances as symmetric CSR; one that is stored in one direction only is used for both."""
     known = D.copy()
     known.data = np.ones_like(D.data)
     both = known + known.T
@@ -106,7 +106,7 @@ def warn_if_not_metric(D: Array) -> None:
 
 
 def check_size(largest: float) -> None:
-    """Raise if the largest dissimilarity is outside the range in which stress in float32 is accurate."""
+    """Raise ValueError if the largest dissimilarity is outside the range in which stress in float32 is accurate."""
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise ValueError(
             f"the largest dissimilarity is about {largest:g}, but stress requires it to be between {1 / LARGEST:g}"

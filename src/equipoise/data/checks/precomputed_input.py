@@ -25,7 +25,7 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
         Indices and distances of the k neighbours of each of m points.
     n : int, default=None
         Number of points that the indices refer to. By default these are the m points themselves, and each point is
-        removed from its own list: scikit-learn's `kneighbors` and faiss include it if the queries are indexed points.
+        removed from its own list, because scikit-learn's `kneighbors` and faiss can list a point as its own neighbour.
     """
     indices, distances = _two_tables(X)
     m, k = indices.shape

@@ -28,9 +28,10 @@ NOT_A_NUMBER = ("could not convert string", "float() argument", "with a sequence
 def as_array(X: Any) -> Any:
     """Return X as a NumPy array or SciPy matrix in memory; lists, data frames and unknown types are returned unchanged.
 
-    Raise ValueError if an entry is masked, the number of rows is unknown, or a column contains dates or categories.
-    An array whose elements are not aligned, such as a view of a byte buffer, is copied, because the compiled core needs
-    aligned elements. Arrays of dask, zarr and PyTorch are recognised by their attributes, without an import.
+    Raise ValueError if an entry is masked, the number of rows is unknown, a column contains dates or categories, or two
+    columns have the same name. An array whose elements are not aligned, such as a view of a byte buffer, is copied,
+    because the compiled core needs aligned elements. Arrays of dask, zarr and PyTorch are recognised by their
+    attributes, without an import.
     """
     if isinstance(X, np.ma.MaskedArray):
         return _aligned(_unmasked(X))
@@ -82,7 +83,9 @@ def _from_tensor(X: Any) -> Array:
     try:  # NumPy has no bfloat16; float32 represents every number of up to two bytes
         return np.asarray(X.float() if X.element_size() <= 2 else X)
     except (TypeError, RuntimeError) as error:
-        raise ValueError(f"X, a tensor of {X.dtype}, cannot be converted to an array: {error}") from error
+        raise ValueError(
+            f"X, a tensor of {X.dtype}, cannot be converted to an array ({error}); pass a dense tensor of numbers"
+        ) from error
 
 
 def _require_numbers(X: Any) -> None:
@@ -270,7 +273,7 @@ def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
 
 
 def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
-    """Raise for the first entry of X that is not a number, if X is a table."""
+    """Raise an error that names the first entry of X that is not a number, if X is a table with such an entry."""
     try:
         table = np.asarray(X, dtype=object)
     except ValueError:

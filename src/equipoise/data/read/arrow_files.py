@@ -58,7 +58,7 @@ def read_feather(path: Path, selection: Selection) -> Dataset:
 
 
 def _validated(groups: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
-    """Yield each table or batch after checking its contents, such as offsets, which Arrow does not do when it reads."""
+    """Yield each table or batch after checking its contents, such as offsets; Arrow does not check them on reading."""
     while True:
         with decoding(str(path), kind):
             group = next(groups, None)
@@ -92,7 +92,7 @@ def _read_columns(load: Load, schema: Any, sizes: Sequence[int], source: str, se
         name for name, type in zip(names, schema.types, strict=True) if _is_numeric(type) and name not in roles
     )
     if not embedded:
-        raise ValueError(f"{source} has no numeric column to embed")
+        raise ValueError(f"{source} has no numeric column to embed; convert a column to numbers")
     if not sum(sizes):
         raise ValueError(f"{source} has no rows; expected a row for each point")
     step = rows_per_block(8 * max(sizes))  # columns of float64

@@ -50,7 +50,7 @@ class GrowingTable:
 class SideColumn:
     """A column that is not embedded: float64 if all of its values are numbers, otherwise text.
 
-    Cells may be missing. A column without any value is text, and so is a column with `is_text`.
+    Cells may be missing. A column without any value is text, and so is one created with `is_text=True`.
     """
 
     SHARED = 10_000  # distinct strings up to which equal ones share an object; chosen: row names are all distinct

@@ -50,7 +50,7 @@ def open_lines(stream: BinaryIO, source: str) -> Iterator[Lines]:
 
 
 class Lines:
-    """One pass over a text file.
+    """A text file that is read once, one block of whole lines after the other.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Lines:
             raise CsvError(f"{self.source}, line {line}: {error}; check the quotes on this line") from error
 
     def rows(self, delimiter: str, width: int) -> Rows:
-        """Return the rows of the block, which is extended if it ends inside a quoted cell, and their line numbers."""
+        """Return the rows of the block and their line numbers; extend the block if it ends inside a quoted cell."""
         while True:
             try:
                 numbered = list(self.iterate_rows(delimiter, width))

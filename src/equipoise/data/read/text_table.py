@@ -45,7 +45,7 @@ def read_text_table(
     selection : Selection
         Selected columns.
     delimiter : str, default=None
-        None selects the most frequent of comma, semicolon and tab in the first line.
+        By default the most frequent of comma, semicolon and tab in the first line that is not blank.
     size : int, default=0
         Size of the stream in bytes, or 0 if unknown; a known size saves memory.
     """
@@ -103,7 +103,8 @@ class _TextTable:
     def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
         """Return the first rows with their line numbers, and whether the first row is a header.
 
-        Rows are read until every column has a value below the first row.
+        Rows are read until every column has a value below the first row, or until the end of the block. The block is
+        extended if it contains no row of data.
         """
         while True:
             rows: list[tuple[list[str], int]] = []
@@ -160,8 +161,8 @@ class _TextTable:
     def _parse_block(self) -> Array | None:
         """Return the columns to embed (m, D) of the block, or None if it must be parsed cell by cell.
 
-        It must be if Arrow rejects the block, if a value to embed is not a finite number, or if a column that had no
-        values so far has one.
+        This is necessary if Arrow rejects the block, if a value to embed is not a finite number, or if a column that
+        had no values so far has one.
         """
         for _ in range(QUOTED_BLOCKS):
             # Most blocks have no quotes, and searching for one is faster than counting them.
