@@ -179,6 +179,6 @@ def test_invalid_parameters_raise(kernel, parameters, message):
 )
 def test_kernels_with_a_length_out_of_range_raise(make):
     with pytest.raises(
-        ValueError, match=r"the length of .* is not between 1e-100 and 1e100; use less extreme parameters"
+        ValueError, match=r"the length scale of .* is not between 1e-100 and 1e100; use less extreme parameters"
     ):
         make()

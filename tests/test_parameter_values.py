@@ -140,7 +140,7 @@ def test_a_diverged_map_on_a_mesh_raises():
 
 
 def test_a_kernel_whose_length_is_out_of_range_is_refused():
-    with pytest.raises(ValueError, match=r"the length of .*beta=0.01, eta=1e-10.* is not between 1e-100 and 1e100"):
+    with pytest.raises(ValueError, match=r"the length scale of .*beta=0.01, eta=.* is not between 1e-100 and 1e100"):
         eq.GSNE(beta=0.01, eta=1e-10).fit(X)
 
 

@@ -1,8 +1,8 @@
 """Embed AnnData objects, in the style of scanpy: `equipoise.anndata.tsne(adata)`.
 
-There is one function per method. It embeds the cells, writes the map to `adata.obsm["X_tsne"]`, writes the parameters,
-the final loss and the number of iterations to `adata.uns["tsne"]`, and returns the fitted method. Its arguments are the
-parameters of the method, and:
+There is one function per method. The function `tsne`, for example, embeds the cells, writes the map to
+`adata.obsm["X_tsne"]`, writes the parameters, the final loss and the number of iterations to `adata.uns["tsne"]`, and
+returns the fitted method. The arguments of a function are the parameters of its method, and:
 
 Parameters
 ----------
@@ -14,7 +14,7 @@ use_rep : str, optional
 neighbors_key : str, optional
     The neighbour graph to use: the `key_added` passed to `scanpy.pp.neighbors`.
 key_added : str, optional
-    Key in `obsm` and in `uns`, as in scanpy; by default "X_tsne" in `obsm` and "tsne" in `uns`.
+    Key in `obsm` and in `uns`, as in scanpy; by default, for `tsne`, "X_tsne" in `obsm` and "tsne" in `uns`.
 
 Notes
 -----

@@ -177,7 +177,10 @@ def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
         raise ValueError(f"the metric tensor {name} must be finite, but {name}[{i}, {j}] is {G[i, j]:g}")
     if (asymmetric := np.argwhere(np.abs(G - G.T) > 1e-8 * np.abs(G).max())).size:
         i, j = asymmetric[0]
-        raise ValueError(f"the metric tensor {name} must be symmetric: {name}[{i}, {j}] differs from {name}[{j}, {i}]")
+        raise ValueError(
+            f"the metric tensor {name} must be symmetric, but {name}[{i}, {j}] = {G[i, j]} and {name}[{j}, {i}] ="
+            f" {G[j, i]}"
+        )
     try:
         return np.linalg.cholesky(G).T
     except np.linalg.LinAlgError:

@@ -396,4 +396,4 @@ def _check_parameters(kernel: Kernel, *names: str) -> None:
     except OverflowError:
         valid = False
     if not valid:
-        raise ValueError(f"the length of {kernel!r} is not between 1e-100 and 1e100; use less extreme parameters")
+        raise ValueError(f"the length scale of {kernel!r} is not between 1e-100 and 1e100; use less extreme parameters")

@@ -33,19 +33,19 @@ THREAD = 80e6  # bytes of address space per thread: a stack of 8 MB and an arena
 def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
     """Raise MemoryError if a resource limit leaves too little address space for a computation.
 
-    It needs space for arrays of `n_bytes` bytes in all, for BLAS and other libraries, and for `n_threads` threads.
-    NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process or hang.
+    The computation needs space for arrays of `n_bytes` bytes in all, for BLAS and other libraries, and for `n_threads`
+    threads. NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process or hang.
     """
     need, left = n_bytes + LIBRARIES + n_threads * THREAD, address_space_left()
     if need > left:
         raise MemoryError(
-            f"{what} needs about {need / 1e9:.2g} GB of address space, but the limit of this process (ulimit -v) leaves"
-            f" {left / 1e9:.2g} GB. Raise the limit, or use fewer rows or n_jobs=1."
+            f"{what} needs about {need / 1e9:.2g} GB of address space, but the limits of this process (ulimit -v or"
+            f" -d) leave {left / 1e9:.2g} GB. Raise the limits, or use fewer rows or n_jobs=1."
         )
 
 
 def gpu_memory(n: int, D: int, k: int) -> int:
-    """Return an upper bound, in bytes, of the GPU memory to find k neighbours of n points (n, D) and compute P."""
+    """Return an upper bound, in bytes, of the GPU memory to compute P from k neighbours of each row of X (n, D)."""
     return int(GPU_OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
 
 

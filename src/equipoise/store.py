@@ -167,7 +167,7 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _make(path: str | Path, tag: str, state: Any) -> Any:
-    """Return the function registered under a tag, or an instance, with this state, of the class registered under it.
+    """Return what is registered under a tag: the function itself, or a new instance of the class with this state.
 
     A dataclass validates its fields. `path` is the file to name in error messages.
     """

@@ -345,7 +345,7 @@ def test_invalid_metric_tensors_name_their_point():
     with pytest.raises(ValueError, match=r"h\(X\) must be symmetric, but is not at point 2"):
         check_tensors(stack, "h(X)", 4, 2)
     stack[1, 0, 0] = np.nan
-    with pytest.raises(ValueError, match=r"h\(X\) contains NaN or inf at point 1"):
+    with pytest.raises(ValueError, match=r"h\(X\) must be finite, but contains NaN or inf at point 1"):
         check_tensors(stack, "h(X)", 4, 2)
 
 

@@ -29,7 +29,7 @@ WIDTH = 3  # k_x is stored for WIDTH · n_neighbors neighbours of a point, as fo
 
 
 class Neighborhoods(Protocol):
-    """A rule that computes affinities; its parameters are numbers, because "auto" has been resolved before."""
+    """A rule that computes affinities; the value "auto" of its parameters has already been resolved."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         """Return the affinities p_{j|i}, (n, n), and the recall of the neighbour search.
@@ -134,7 +134,7 @@ class Given:
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         if (P := data.affinities) is None:
-            raise TypeError(f"expected precomputed affinities, got {type(data).__name__}")
+            raise TypeError(f'expected precomputed affinities, got {type(data).__name__}; omit affinity="precomputed"')
         return self.scaled(sparse.csr_matrix(P) if few else P, dtype), 1.0
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:

@@ -171,7 +171,7 @@ def saturated_rows(d2: Any, perplexity: float) -> Any:
 def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix:
     """Return p_{j|i} = 1/k on the k nearest neighbours of each point as CSR, where k is the rounded perplexity.
 
-    D2 contains the squared distances of neighbours, CSR, in host memory or on a device. The result is the mean over
+    D2 is a CSR matrix of squared distances to neighbours, in host memory or on a device. The result is the mean over
     the perplexities. Of neighbours at the same distance, those stored first are used.
     """
     widths = np.maximum(np.rint(perplexities), 1)

@@ -20,9 +20,9 @@ from .namespace import array_like, array_namespace, is_numpy, to_float64, to_num
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
     """Return a CSR matrix that shares these arrays where their types allow; column indices are always int32.
 
-    Row pointers are int32 below 2³¹ entries, as SciPy expects, and int64 above. SciPy's constructor would then widen
-    the column indices too, doubling their memory. Products, sums and slices accept mixed index types; conversions such
-    as `tocoo` do not.
+    Row pointers are int32 below 2³¹ entries, as SciPy expects, and int64 above. In the latter case SciPy's constructor
+    would widen the column indices too, doubling their memory. Products, sums and slices accept mixed index types;
+    conversions such as `tocoo` do not.
     """
     M = sparse.csr_matrix(shape, dtype=values.dtype)
     M.data, M.indices = values, indices.astype(np.int32, copy=False)
@@ -46,7 +46,7 @@ def on_host(A: Any) -> Matrix:
 
 
 def dense(A: Any) -> Any:
-    """Return a SciPy matrix as a dense array, and a dense array unchanged."""
+    """Return a sparse SciPy matrix as a dense array, and a dense array unchanged."""
     return A.toarray() if sparse.issparse(A) else A
 
 

@@ -69,7 +69,7 @@ def main_array(X: Any) -> Any:
 
 
 def is_numpy(x: Any) -> bool:
-    """Return whether NumPy's functions apply to x: an array, a number, None or a SciPy matrix."""
+    """Return whether NumPy's functions apply to x, that is, x is a NumPy array, a number, None or a SciPy matrix."""
     return array_namespace(x) is array_namespace(None)
 
 
@@ -173,7 +173,7 @@ def centered(U: Any) -> Any:
 
 
 def spread(U: Any) -> float:
-    """Return the largest standard deviation of a column of U (n, d)."""
+    """Return the largest of the standard deviations of the columns of U (n, d)."""
     if is_numpy(U):
         return float(np.ascontiguousarray(U.T).std(axis=1).max())
     xp = array_namespace(U)
@@ -334,8 +334,9 @@ def not_finite(name: str, X: Matrix, bad: Array, columns: Any = None) -> ValueEr
     i, j = entry_place(X, bad[0])
     value = (X.data if sparse.issparse(X) else X.ravel())[bad[0]]
     kind = "NaN" if np.isnan(value) else f"{value:g}"
-    remedy = "; drop such rows, or replace the values" if name == "X" else ""
-    return ValueError(f"{name} contains {kind} at row {i}, {column_label(j, columns)}{_more(bad)}{remedy}")
+    overflowed = "rescale X" if name.startswith("X in ") else "all values must be finite"
+    remedy = "drop such rows, or replace the values" if name == "X" else overflowed
+    return ValueError(f"{name} contains {kind} at row {i}, {column_label(j, columns)}{_more(bad)}; {remedy}")
 
 
 def _more(bad: Array) -> str:

@@ -88,7 +88,7 @@ OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.Gradi
 def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
     """Return a function that parses an object of one of these classes, written as in Python: StudentT(dof=0.5).
 
-    It returns None for "none".
+    For the text "none" that function returns None.
     """
 
     def parse(text: str) -> Any:

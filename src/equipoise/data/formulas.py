@@ -1,8 +1,8 @@
 """Text in CSV and TSV files that a spreadsheet would run as a formula.
 
-Spreadsheets run a cell that begins with =, +, -, @, a tab or a line break, quoted or not. An apostrophe before it makes
-it text. Writers add the apostrophe and readers remove it. A text that begins with apostrophes followed by one of these
-characters gets one more apostrophe, so that every text is read back as it was.
+Spreadsheets run a cell that begins with =, +, -, @, a tab or a line break, quoted or not. An apostrophe in front makes
+the cell a text. Writers add the apostrophe and readers remove it. A text that begins with apostrophes followed by one
+of these characters gets one more apostrophe, so that every text is read back as it was.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def plane(n: int = 1000, random_state: Any = 0) -> Dataset:
 
 
 def plane_and_line(n: int = 1000, line: int = 100, random_state: Any = 0) -> Dataset:
-    """Return the n points of `plane`, and `line` points of a perpendicular line of length 4 through its centre."""
+    """Return the n points of `plane`, and `line` points of a perpendicular line of length 4 through the centre."""
     flat = plane(n, random_state)
     upright = np.column_stack([np.full((line, 2), 0.5), np.linspace(-2, 2, line)])
     labels = np.concatenate([flat.labels, np.full(line, PARTS)])

@@ -54,7 +54,7 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
 
 def _on_device(W: Any, d: int) -> Array | None:
-    """Return the eigenmap of affinities on a device; None (use the CPU) if points are few or not connected."""
+    """Return the eigenmap of affinities on a device; None if there are few points or several components."""
     n = W.shape[0]
     return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d)
 

@@ -47,7 +47,7 @@ class Input(ScaledDistances):
     metric : str, callable or None
         The metric of a table; None if the input defines its own distances.
     lookup : callable or None
-        Cache in which a dense table looks up its neighbours before it searches for them; None without one.
+        Cache in which a dense table looks up its neighbours before it searches for them; None if there is no cache.
     """
 
     n: int

@@ -33,7 +33,7 @@ def check_tensors(G: Array, call: str, n: int, d: int) -> None:
 
     finite = np.isfinite(stack).all(axis=(1, 2))
     if not finite.all():
-        raise ValueError(f"{call} contains NaN or inf{at(finite.argmin())}")
+        raise ValueError(f"{call} must be finite, but contains NaN or inf{at(finite.argmin())}")
     largest = np.abs(stack).max(axis=(1, 2))
     asymmetric = np.abs(stack - stack.transpose(0, 2, 1)).max(axis=(1, 2)) > 1e-8 * largest
     if asymmetric.any():

@@ -114,7 +114,7 @@ def _read(X: Any) -> Array:
     """Return a chunked array (n, D) as float64, read in blocks of whole chunks to avoid a second copy."""
     kind = np.dtype(X.dtype).kind
     if kind not in "biuf":
-        raise ValueError(f"X must contain numbers, but its dtype is {X.dtype}")
+        raise ValueError(f"X must contain numbers, but its dtype is {X.dtype}; convert it with X.astype(float)")
     (n, D), (high, wide) = X.shape, X.chunks or (None, None)
     table = np.empty((n, D))
     for rows in _spans(high, n, rows_per_block(8 * D)):
@@ -132,7 +132,8 @@ def _read_sparse(X: Any) -> Matrix:
 def _spans(chunks: Any, length: int, largest: int) -> list[slice]:
     """Return slices of whole chunks that cover an axis, each of up to `largest` entries but at least one chunk.
 
-    `chunks` is a tuple with the length of each chunk (dask), one length for all (zarr, HDF5), or None.
+    `chunks` is a tuple with the length of each chunk (dask), one length for all chunks (zarr, HDF5), or None without
+    chunks.
     """
     if isinstance(chunks, tuple):
         ends = np.cumsum(chunks).tolist()
@@ -201,7 +202,7 @@ def _aligned(X: Any) -> Any:
 
 
 def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
-    """Return whether X needs no conversion."""
+    """Return whether X is a float64 array (n, D) with this memory layout and at least `min_rows` rows."""
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         return False
     has_layout = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)

@@ -166,9 +166,8 @@ def _options(delimiter: str, is_text: tuple[bool, ...], gaps: bool) -> dict[str,
 def _is_strict(block: bytes, delimiter: str) -> bool:
     """Return whether Arrow and Python's strict csv parser see the same cells in a block with quotes.
 
-    They do if quotes enclose whole cells and no cell is preceded by a space.
-    Arrow accepts text after a closing quote, which csv treats as an error, and keeps spaces before cells, which csv
-    removes (skipinitialspace).
+    They do if quotes enclose whole cells and no cell is preceded by a space. Arrow accepts text after a closing quote,
+    which csv treats as an error, and keeps spaces before cells, which csv removes (skipinitialspace).
     """
     parts = block.split(b'"')
     if len(parts) % 2 == 0:  # an odd number of quotes

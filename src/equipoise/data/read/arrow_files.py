@@ -74,7 +74,7 @@ def _read_columns(load: Load, schema: Any, sizes: Sequence[int], source: str, se
     Parameters
     ----------
     load : callable
-        Yields the named columns, as one table or batch for each group of rows.
+        Takes column names and yields these columns, as one table or batch for each group of rows.
     schema : pyarrow.Schema
     sizes : sequence of int
         Number of rows in each group of rows.

@@ -81,7 +81,7 @@ class Selection:
             )
 
     def dataset(self, source: str, X: Matrix, columns: Sequence[str], others: dict[str, Array]) -> Dataset:
-        """Return the data set of a table X (n, D), its column names, and the other columns (n,) by name."""
+        """Return the data set made of a table X (n, D), its column names, and the other columns (n,) by name."""
         others = dict(others)
         labels, classes = (None, ()) if self.label is None else to_classes(others.pop(self.label))
         ids = None if self.id is None else to_texts(others.pop(self.id))
