@@ -140,7 +140,7 @@ class SparseTable(Input):
 
 @tagged("inputs.sparse_table._Reduced")
 class _Reduced:
-    """Sparse rows projected on their leading singular vectors, which best preserves the products x·y of all pairs."""
+    """Sparse rows projected on their leading singular vectors; this best preserves the products x·y of all pairs."""
 
     def __init__(self, X: Matrix, metric: str):
         self.metric = metric

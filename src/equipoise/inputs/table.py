@@ -141,7 +141,7 @@ class Table(Input):
     def _has_vectors(self) -> bool:
         """Return whether the distances of pairs can be computed from vectors.
 
-        Cosine and correlation distances cannot if a row is constant.
+        For the cosine and correlation metrics, this is not possible if a row is constant.
         """
         if not isinstance(self.metric, str) or self.metric not in VECTORS or self.metric == "inner_product":
             return False
