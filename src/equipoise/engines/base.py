@@ -12,7 +12,10 @@ from ..kernels import Kernel
 
 
 class Field(NamedTuple):
-    """Potential Φ_i = Σ_{j≠i} c_j k(d2_ij) of charges c_j, and its gradient ∇Φ_i = 2 Σ_j c_j k'(d2_ij)(y_i − y_j)."""
+    """Potential Φ_i = Σ_{j≠i} c_j k(d2_ij) of charges c_j, and its gradient ∇Φ_i = 2 Σ_j c_j k'(d2_ij)(y_i − y_j).
+
+    d2_ij is the squared distance ‖y_i − y_j‖². At new points, the sums run over all points j of the embedding.
+    """
 
     potential: Array  # (n,), or (n, m) for m charge vectors
     gradient: Array  # (n, d), or (n, m, d)
@@ -93,7 +96,7 @@ class Traits(NamedTuple):
     name: str  # in `engine="..."`
     dtype: type[np.floating]  # the precision in which embeddings are optimised
     needs_sparse_P: bool  # whether P is stored for the nearest neighbours only
-    gains_from_locality: bool  # whether it is faster when neighbours in the embedding are close in memory
+    gains_from_locality: bool  # whether the engine is faster if neighbours in the embedding are close in memory
 
 
 class Engine(Protocol):
@@ -130,11 +133,17 @@ class Engine(Protocol):
         ...
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return a function that gives the field of Y at targets (t, d); a point at a target contributes too."""
+        """Return a function that gives the field of Y at targets (t, d).
+
+        A point of Y that coincides with a target contributes too.
+        """
         ...
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
-        """Return E_i = Σ_j A_ij k^b k' (t_i − y_j), (m, d), for targets t (m, d), points Y (n, d) and A, CSR (m, n)."""
+        """Return E_i = Σ_j A_ij k^b k' (t_i − y_j), (m, d), for targets t_i (m, d) and points Y (n, d).
+
+        The weights A are CSR (m, n).
+        """
         ...
 
 

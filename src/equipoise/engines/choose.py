@@ -91,7 +91,7 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     import torch
 
     if torch.get_num_threads() != openmp_threads(torch.get_num_threads()):
-        torch.set_num_threads(1)  # imported after a fork, perhaps with the OpenMP that faiss used before it
+        torch.set_num_threads(1)  # this process was forked, and faiss may have used the same OpenMP before the fork
     available = torch.cuda.is_available()
     if device == "cuda" and not available:
         raise ValueError(f'device="cuda", but PyTorch {torch.__version__} finds no GPU; use device="cpu" or "auto"')
@@ -129,7 +129,7 @@ def make_engine(
 
 
 def sum_stored_pairs(engine: Engine, P: Matrix, d: int) -> None:
-    """If the engine samples pairs, make it include the pairs stored in P, neighbours in the data, in every sample."""
+    """If the engine samples pairs, make every sample include the pairs stored in P, for embeddings in d dimensions."""
     if isinstance(engine, SamplesPairs):
         engine.sum_exactly(P, d)
 
@@ -140,7 +140,7 @@ def engine_settings(engine: Engine) -> dict[str, Any]:
 
 
 def engine_state(engine: Engine) -> list[dict[str, Any]]:
-    """Return, as plain values, the state of an engine that a checkpoint stores; empty for most engines."""
+    """Return the state that a checkpoint stores for an engine, as plain values; empty for most engines."""
     return engine.state() if isinstance(engine, Resumable) else []
 
 

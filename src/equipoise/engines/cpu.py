@@ -92,7 +92,8 @@ def native_edges(
 class StoredEdges:
     """Edges over the stored pairs of a CSR matrix, in float32 and in any dimension.
 
-    k^b k' is computed for built-in kernels with a rational k'/k and b = −1, and read from a table otherwise.
+    If b = −1 and k'/k is a rational function of d2, as for some built-in kernels, k'/k is computed directly. Otherwise
+    k^b k' is read from a table.
 
     Parameters
     ----------

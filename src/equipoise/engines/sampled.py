@@ -111,9 +111,10 @@ class Sampled(CpuEngine):
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return a function that gives the field of at most `sources` points at targets (t, d).
+        """Return a function that gives the field of Y at targets (t, d).
 
-        The points are the same for every target, so that the result for a target does not depend on the others.
+        If Y has more than `sources` points, a random sample of them represents all, with larger charges. The sample is
+        the same for every target, so that the result for a target does not depend on the others.
         """
         n, d = Y.shape
         c, columns = charge_columns(charges, n)

@@ -12,7 +12,7 @@ from .._types import Array
 from ..divergences import antiderivative
 from ..kernels import Kernel
 
-BITS = _core.TABLE_BITS  # mantissa bits of float32, of 23, that vary inside a segment: 64 segments per octave
+BITS = _core.TABLE_BITS  # number of the 23 mantissa bits of float32 that vary inside a segment: 64 segments per octave
 ENDS = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's length; chosen
 
 

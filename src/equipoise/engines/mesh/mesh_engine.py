@@ -1,9 +1,9 @@
 """The field of any kernel in linear time, by FFTs on a B-spline mesh (docs/math.md, section 10).
 
-The user sets a tolerance for the force; the engine measures on the embedding itself how coarse a mesh meets it. On the
-CPU a kernel too sharp for an affordable mesh is split into a smooth part, which the mesh resolves, and a near part,
-zero beyond a short radius, which is summed over near pairs. `MeshEngine` is the base class of the engines `Grid`, on
-the CPU, and `Torch`, in PyTorch.
+The user sets a tolerance for the force. The engine measures, on the embedding itself, how coarse a mesh may be without
+exceeding it. On the CPU a kernel too sharp for an affordable mesh is split into a smooth part, which the mesh resolves,
+and a near part, zero beyond a short radius, which is summed over near pairs. `MeshEngine` is the base class of the
+engines `Grid`, on the CPU, and `Torch`, in PyTorch.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ Solution = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → Φ (t, m) and 
 class ToleranceRecord:
     """The level at which the mesh of a kernel meets the tolerance, and when this was checked.
 
-    A level allows pair forces a relative error of tol · 2^(level/2). Checkpoints store these attributes under their
-    names.
+    At a given level, the force between two points may have a relative error of tol · 2^(level/2). Checkpoints store
+    these attributes under their names.
     """
 
-    kernel: str  # the name of its class
+    kernel: str  # the name of the kernel's class
     charged: bool  # whether the field was computed for given charges
     d: int  # dimension of the embedding
     level: int = 0
     rungs: tuple[int, ...] = ()  # extents of the box: for "grid" at the last check, for "torch" of the current mesh
     checked: tuple[int, ...] = ()  # for "torch": the rungs at the last check; its meshes have room to grow
-    fields: int = 0  # computed since the last check
+    fields: int = 0  # number of fields computed since the last check
     warned: bool = False
 
     @classmethod
@@ -67,9 +67,15 @@ class ToleranceRecord:
             integers = (record.d, record.level, record.fields, *record.rungs, *record.checked)
             sides = {len(record.rungs), len(record.checked)}
         except TypeError:  # attributes are missing or unknown, or the rungs are not a sequence
-            raise ValueError("the tolerance record of the mesh has the wrong form") from None
+            raise ValueError(
+                "the tolerance record of the mesh has the wrong form: an attribute is missing or unknown, or rungs or"
+                " checked is not a sequence"
+            ) from None
         if not (all(isinstance(value, int | np.integer) for value in integers) and sides <= {0, record.d}):
-            raise ValueError("the tolerance record of the mesh has the wrong form")
+            raise ValueError(
+                "the tolerance record of the mesh has the wrong form: d, level, fields and all rungs must be integers,"
+                " and rungs and checked must each have 0 or d entries"
+            )
         return record
 
 
@@ -145,7 +151,7 @@ class MeshEngine(ABC):
     def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
         """Return a plan for n points in a box with sides `span`.
 
-        `error` is the relative error of pair forces that the plan may have.
+        `error` is the maximum relative error of the force between two points.
         """
 
     @abstractmethod
@@ -154,10 +160,13 @@ class MeshEngine(ABC):
 
     @abstractmethod
     def _direct(self, kernel: Kernel, source: Any) -> Solution:
-        """Return a function of targets (t, d) that gives Φ and ∇Φ by direct sums, self terms included."""
+        """Return a function of targets (t, d) that gives Φ and ∇Φ by direct sums over all points of the source.
+
+        Self terms are included, provided that the targets are not the array `source.Y` itself.
+        """
 
     def _pair_error(self, level: int) -> float:
-        """Return the relative error of pair forces that a level allows."""
+        """Return the relative error that a level allows for the force between two points."""
         return float(self.tol * 2 ** (level / 2))
 
     def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
@@ -171,7 +180,8 @@ class MeshEngine(ABC):
     def _check_due(self, record: ToleranceRecord, rungs: tuple[int, ...], checked: tuple[int, ...]) -> bool:
         """Return whether the tolerance must be checked.
 
-        This is so if it never was, if an extent has changed by MOVED rungs, or if CHECK fields were computed since.
+        A check is due if there was none before, if an extent has changed by at least MOVED rungs since the last check,
+        or if at least CHECK fields were computed since then.
         """
         far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= self.MOVED
         return far or record.fields >= self.CHECK
@@ -187,7 +197,7 @@ class MeshEngine(ABC):
         return self._transforms[key]
 
     def _record(self, kernel: Kernel, charged: bool, d: int) -> ToleranceRecord:
-        """Return the record of a kernel: its own, the first restored one that matches, or a new one."""
+        """Return the record of a kernel: the one in use, else the first restored one that matches, else a new one."""
         key = (kernel, charged, d)
         if key not in self._records:
             new = ToleranceRecord(type(kernel).__name__, charged, d)
@@ -199,7 +209,7 @@ class MeshEngine(ABC):
     def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
         """Return a transform that meets the tolerance, after refining the plan if needed or coarsening it if possible.
 
-        If refining no longer helps, return the last transform; warn, once for each record, if its error exceeds `tol`.
+        If refining no longer helps, return the last transform. If its error exceeds `tol`, warn, once for each record.
         """
         check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
 

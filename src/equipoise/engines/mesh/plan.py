@@ -24,7 +24,7 @@ from ..tables import Table, tabulate
 ORDER = _core.MESH_ORDER  # nodes of a spline along an axis: quintic B-splines
 PADDING = _core.MESH_PADDING  # elements after a mesh that the core may read, with weight 0
 FIXED_POINT_BITS = _core.FIXED_POINT_BITS  # maximum number of fractional bits of a charge on an integer mesh
-VECTOR_BYTES = _core.VECTOR_BYTES  # of a SIMD vector in the core
+VECTOR_BYTES = _core.VECTOR_BYTES  # size of a SIMD vector in the core
 SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
 # Nodes beyond the embedding. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the
 # spline spreads it with a factor of 0.43 per node (the pole of the quintic spline): less than 1e-3 remains after 10.
@@ -125,7 +125,7 @@ class Transform:
         return at
 
     def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
-        """Return the potential on the mesh of charges (n, m) at the points Y.
+        """Return, at the nodes of the mesh, the potential of charges (n, m) that lie at the points Y.
 
         The result is flat: m meshes one after the other, followed by the padding that the core needs.
         """
@@ -207,7 +207,7 @@ def near_table(kernel: Kernel, radius: float) -> Table:
 def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
     """Return the cheapest plan for n points in a box with sides `span`.
 
-    `error` is the relative error of pair forces that the plan may have.
+    `error` is the maximum relative error of the force between two points.
     """
     h, radius = _cheapest(kernel, error, n, np.array(span))
     size = mesh_size(h, span)
@@ -231,7 +231,7 @@ def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[i
 
 
 def check_span(span: Array) -> None:
-    """Raise if the sides of the box around the points are not finite."""
+    """Raise FloatingPointError if the sides of the box around the points are not finite."""
     if not np.isfinite(span).all():
         raise FloatingPointError("the embedding contains NaN or infinite coordinates; lower learning_rate")
 
@@ -302,7 +302,7 @@ def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
     """Return the relative root-mean-square error of pair forces on a mesh of width h, with a near field up to `radius`.
 
     It is measured with four sources at random positions in a cell and with targets uniform in a box. A radius of 0
-    means no near field.
+    means no near field. If the force is 0 at all targets, the error is infinite without a near field, and 0 with one.
     """
     nodes = 40
     transform = Transform(kernel, Plan(h, (nodes,) * d, radius, np.float64))

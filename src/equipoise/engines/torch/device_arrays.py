@@ -17,7 +17,7 @@ from .replay import CudaGraph
 
 
 def like_input(like: Any, result: torch.Tensor) -> Any:
-    """Return a result in the form of the input: a tensor, or a NumPy array in float64."""
+    """Return the result as a tensor if `like` is a tensor, otherwise as a NumPy array in float64."""
     return result if is_tensor(like) else result.double().cpu().numpy()
 
 

@@ -1,4 +1,4 @@
-"""The field by direct sums over all pairs, where a mesh is impossible or costs more."""
+"""The field by direct sums over all pairs, for cases in which a mesh is impossible or costs more."""
 
 from __future__ import annotations
 

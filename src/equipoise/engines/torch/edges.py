@@ -14,8 +14,8 @@ from .lookup import Lookup
 def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[Any, torch.Tensor]:
     """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
 
-    Ψ is NaN if `potential` is false. Each row is summed in a fixed order, so every run on one device gives the same
-    bytes.
+    ψ and its slope ψ' are those of the table `kernel`. Ψ is NaN if `potential` is false. Each row is summed in a fixed
+    order, so every run on one device gives the same bytes.
     """
     n, d = Y.shape
     if Y.is_cuda and d <= 3:

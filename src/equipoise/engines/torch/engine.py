@@ -48,11 +48,12 @@ DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32
 class Torch(MeshEngine):
     """Edges over the stored pairs and field on a mesh, on a device.
 
-    Kernels, user-defined ones too, are tabulated for edges and direct sums. No kernel is split: the field is summed
-    over all pairs if no mesh resolves the kernel, if the mesh would be too large or cost more than the sum, and in more
-    than three dimensions, where it is sampled as by engine="sampled" if there are many points. Edges of NumPy arrays
-    are summed on the CPU, as by engine="exact", if they are in float64 or the matrix is dense. Edges to new points are
-    always summed on the CPU.
+    For edges and direct sums, kernels are read from tables, user-defined ones too; only a rational k'/k is computed by
+    its formula on a GPU. No kernel is split: if no mesh resolves the kernel, or if the mesh would be too large or cost
+    more than direct sums, the field is summed over all pairs. In more than three dimensions the field is sampled, as by
+    engine="sampled", if there are many points, and otherwise summed over all pairs. Edges are summed on the CPU, as by
+    engine="exact", if Y is a NumPy array and either Y is in float64 or A is dense. Edges to new points are always
+    summed on the CPU.
 
     Parameters
     ----------
@@ -109,9 +110,9 @@ class Torch(MeshEngine):
         self.restore(state["state"])
 
     def sum_exactly(self, P: Any, d: int) -> None:
-        """In more than three dimensions, for many points and a sparse P, sample the field from now on.
+        """From now on, sample the field if d > 3, P is sparse, and there are at least HIGH_CROSSOVER points.
 
-        Every sample includes each pair that P stores in either direction.
+        Every sample then includes each pair that P stores in either direction.
         """
         if d > 3 and P.shape[0] >= HIGH_CROSSOVER and is_sparse(P):
             rows = P if isinstance(P, Rows) else Rows.of(P, self.device)
@@ -153,7 +154,10 @@ class Torch(MeshEngine):
         return self._rows[id(A)]
 
     def _transform(self, kernel: Kernel, source: DeviceSource) -> Any:
-        """Return the planned transform, after planning again if the embedding has left its mesh or a check is due."""
+        """Return the planned transform, after planning again if the embedding has left its mesh or a check is due.
+
+        While a step is recorded, nothing is planned; if the embedding has left its mesh, the flag is set instead.
+        """
         if source.Y.shape[1] > 3:
             return self._cached_transform(kernel, DIRECT if self._always is None else SAMPLED)
         record = self._record(kernel, source.charged, source.Y.shape[1])
@@ -253,7 +257,7 @@ class Torch(MeshEngine):
 class GraphStepper:
     """Replays steps as a CUDA graph as long as the embedding fits its planned meshes.
 
-    On the CPU, in more than three dimensions and with direct sums it replays none.
+    It replays no steps on the CPU, in more than three dimensions, or if a field is computed by direct sums.
     """
 
     def __init__(self, engine: Torch, graph: CudaGraph):

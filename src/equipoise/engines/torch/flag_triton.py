@@ -30,7 +30,7 @@ def _flag_extent(box, flag, h0, h1, h2, min_widest, D: tl.constexpr):
 def flag_extent(box: torch.Tensor, flag: torch.Tensor, max_sides: tuple[float, ...], min_widest: float) -> None:
     """Set the flag, an int32 scalar, to 1 unless all sides of the box are within limits.
 
-    Each side must be at most its entry of `max_sides`, and one of them at least `min_widest`.
+    Each side must be at most its entry of `max_sides`, and at least one side must be `min_widest` or longer.
     """
     _flag_extent[(1,)](box, flag, *(*max_sides, 0.0, 0.0)[:3], min_widest, box.shape[1])
 

@@ -178,7 +178,7 @@ def _spread(
 
 @triton.jit
 def _to_integer(w, FIXED: tl.constexpr):
-    """Convert a weight to int64 on a fixed-point mesh."""
+    """Return a weight as int64 for a fixed-point mesh, and unchanged for any other mesh."""
     return w.to(tl.int64) if FIXED else w
 
 
@@ -220,7 +220,10 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
 
 @triton.jit(do_not_specialize=["A", "B", "C", "length"])
 def _transpose_padded(S, T, A, B, C, length, WIDTH: tl.constexpr):
-    """Store T[c, a, b] = S[a, b, c], and 0 for b ≥ B, for 8-byte elements; one square of b and c per program."""
+    """Store T[q, c, a, b] = S[q, a, b, c], or 0 for b ≥ B; elements have 8 bytes.
+
+    Each program copies one square of b and c.
+    """
     b = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     q = (tl.program_id(2) // A).to(tl.int64)

@@ -1,4 +1,4 @@
-"""The particle mesh on a device: charges to a grid by B-splines, one FFT pair, and back (docs/math.md, section 10)."""
+"""The particle mesh on a device: spread charges by B-splines, convolve by FFTs, interpolate (docs/math.md, sec. 10)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ParticleMesh:
     def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
         """Return the constant (m,) to add to Φ: the part that the shift of the kernel removed.
 
-        For own points of unit charge the self term k(0) is subtracted from it.
+        If `own` is true and every charge is 1, the self term k(0) is subtracted from this constant.
         """
         if charges is not None:
             return self.shift * charges.double().sum(dim=0)
@@ -126,7 +126,10 @@ class ParticleMesh:
         return torch.exp2((LARGEST_SUM / total).log2().floor()).clamp(max=FINEST)
 
     def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
-        """Return the potential on the mesh, its last axis padded to twice its size; no FFT runs on lines of zeros."""
+        """Return the potential on the mesh, whose last axis is padded to twice its size.
+
+        No FFT runs on lines of zeros.
+        """
         *others, last = self.size
         S = torch.fft.rfft(grid)
         for n in reversed(others):  # every transform runs along the last axis, which is contiguous

@@ -48,7 +48,10 @@ class Partners:
         return solution
 
     def _of_sample(self, source: DeviceSource) -> Solution:
-        """Return a function that gives the field of at most SOURCES points, with charges scaled to represent all."""
+        """Return a function that gives the field of at most SOURCES points, whose charges are scaled to represent all.
+
+        The points are all points of the source, or a random sample of them.
+        """
         n = len(source.Y)
         if n > SOURCES:
             chosen = np.sort(np.random.default_rng(self.seed).choice(n, SOURCES, replace=False))

@@ -17,8 +17,8 @@ MOVING = ("U", "velocity", "gain", "age")  # attributes of the state that a step
 class CudaGraph:
     """One optimiser step on its own buffers, recorded as a CUDA graph.
 
-    Conditions that the host would have checked set a flag on the device instead. Some steps may already be queued when
-    the host reads the flag, so steps change nothing once it is set.
+    Conditions that the host would have checked set a flag on the device instead. When the host notices this, further
+    steps may already be queued; they change nothing, because the flag is set.
 
     Attributes
     ----------
@@ -53,7 +53,10 @@ class CudaGraph:
         self._flag.bitwise_or_(mask.any())
 
     def replay(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
-        """Take up to `count` steps and return the number taken; the arguments are those of `Stepper.replay_steps`."""
+        """Take up to `count` steps, or none if `count` is below 2, and return the number of steps taken.
+
+        The arguments are those of `Stepper.replay_steps`.
+        """
         if count < 2:
             return 0
         if (key, min_extent) != self._key:
