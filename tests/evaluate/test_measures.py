@@ -320,7 +320,7 @@ def test_invalid_labels_raise(measure):
         (np.where(LABELS == "d", pd.NA, LABELS), "the label of row .* is <NA>; leave out points without a label"),
         (np.r_[np.zeros(119), np.nan], "the label of row 119 is nan"),
         (mixed, "labels of different types cannot be sorted"),
-        (np.zeros(120), "all labels are .*0.0.*; measures of classes need at least two classes"),
+        (np.zeros(120), "all labels are .*0.0.*; pass labels of at least two classes"),
     ):
         with pytest.raises(ValueError, match=match):
             measure(Y, labels)

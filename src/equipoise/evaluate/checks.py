@@ -49,7 +49,7 @@ def count_points(X: Any) -> int:
 
 
 def check_data(X: Any, metric: Any = "euclidean") -> Input:
-    """Return X as an input.
+    """Return the data X as an `Input`.
 
     Raise ValueError if there are fewer than three points, if the distances of some pairs are missing, or if all rows of
     a dense table with Euclidean distances are equal.
@@ -81,7 +81,10 @@ def check_map(Y: Any) -> Array:
     Y = np.ascontiguousarray(maps.check_map(Y))
     _require_points(len(Y), "Y")
     if not np.ptp(Y, axis=0).any():
-        raise ValueError(f"all {len(Y)} points of Y are at the same position, so there is nothing to measure")
+        raise ValueError(
+            f"all {len(Y)} points of Y are at the same position, so there is nothing to measure; pass a map with"
+            " different positions"
+        )
     return Y
 
 
@@ -104,7 +107,7 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     except TypeError:
         raise ValueError("labels of different types cannot be sorted; make them all strings, or all numbers") from None
     if len(classes) < 2:
-        raise ValueError(f"all labels are {classes.item(0)!r}; measures of classes need at least two classes")
+        raise ValueError(f"all labels are {classes.item(0)!r}; pass labels of at least two classes")
     return classes, number.reshape(-1)
 
 

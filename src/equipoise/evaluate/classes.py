@@ -32,7 +32,7 @@ def one_nn_error(Y: Any, labels: Any, folds: int = 10) -> Measured:
     labels : array-like of shape (n,)
         The class of each point.
     folds : int, default=10
-        Number of folds, at least 2; never more than the size of the smallest class, unless that is 1.
+        Number of folds. The size of the smallest class is used instead if it is smaller, but never fewer than 2.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
 
 
 def check_folds(labels: Any, n: int, k: int, folds: int = 10) -> tuple[Array, int]:
-    """Check the arguments of `knn_accuracy` for a map of n points; return the class index (n,) and number of folds."""
+    """Check the arguments of `knn_accuracy` for n points; return the class indices (n,) and the number of folds."""
     classes, number = check_labels(labels, n)
     if len(classes) == n:
         raise ValueError("all labels are different; a classifier needs at least one class with several points")

@@ -156,7 +156,9 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
 def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Distortion:
     """Return the distributions of dilation and absolute distortion over all pairs of up to 3,000 points.
 
-    Above 3,000 points, a random sample of 3,000 is measured, and counts, stress and extremes are those of the sample.
+    The dilation of a pair is its distance in the map divided by that in the data, and its absolute distortion is the
+    absolute difference of the two. Above 3,000 points, a random sample of 3,000 is measured, and all numbers are those
+    of the sample.
     The pairs `expanded` and `contracted` are always given as rows of X.
 
     Parameters
@@ -208,9 +210,9 @@ def _random_pairs(n: int, count: int, random_state: Any) -> tuple[Array, Array]:
 
 
 def _errors(terms: Array) -> Array:
-    """Return the standard errors of the raw stress per pair, the normalised and the scale-free stress (3,).
+    """Return the standard errors (3,) of the raw stress per pair, of the normalised and of the scale-free stress.
 
-    The last two use the delta method.
+    The delta method gives the last two.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class MapMeasures:
 
     @property
     def kept(self) -> Array:
-        """Fraction of the k nearest neighbours preserved for each measured point."""
+        """Fraction of each measured point's k nearest points in the data that are among its k nearest in the map."""
         return _values(self.recall)
 
     @cached_property

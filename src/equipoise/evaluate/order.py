@@ -23,7 +23,11 @@ RANGE = 40  # data whose largest coordinate is not within 2**±40 are scaled, so
 
 
 class Buffer:
-    """Memory for the approximate distances from some points to all n, reused for every block of rows."""
+    """Memory for the values by which the distances from some points to all n are compared first, in float32.
+
+    The values are squared distances minus ‖x_i‖² in a `PointOrder`, and distances in a `BlockOrder`. The memory is
+    reused for every block of rows.
+    """
 
     def __init__(self, rows: int, n: int):
         tiles = -(-n // TILE)
@@ -31,7 +35,7 @@ class Buffer:
         self._values = np.empty((rows, tiles * TILE), np.float32)
 
     def values(self, m: int) -> Array:
-        """Return the array (m, n) for the approximate distances from m points to all n."""
+        """Return the array (m, n) for the values from m points to all n."""
         return self._values[:m, : self.n]
 
     def padded(self, m: int) -> Array:
@@ -40,7 +44,7 @@ class Buffer:
 
 
 class Order:
-    """Order of the points of an input by their distance from any of these points."""
+    """The order of the points of an input by distance from a given one of them."""
 
     _nearest: Any  # the functions of _core
     _ranks: Any
@@ -69,7 +73,7 @@ class Order:
 
 
 class PointOrder(Order):
-    """Order of points X (n, D), float64, by Euclidean distance."""
+    """The order of points X (n, D), float64, by Euclidean distance."""
 
     _nearest, _ranks = staticmethod(_core.nearest_of_points), staticmethod(_core.ranks_of_points)
 
@@ -114,7 +118,7 @@ class PointOrder(Order):
 
 
 class BlockOrder(Order):
-    """Order of the points of any input, by distances that it computes block by block."""
+    """The order of the points of any input, by distances that the input computes block by block."""
 
     _nearest, _ranks = staticmethod(_core.nearest_of_rows), staticmethod(_core.ranks_of_rows)
 
@@ -131,5 +135,5 @@ class BlockOrder(Order):
 
 
 def make_order(data: Input) -> Order:
-    """Return the order of the points of an input, by coordinates if it is a dense Euclidean table, else by blocks."""
+    """Return a `PointOrder` for a dense table with Euclidean distances, and a `BlockOrder` for any other input."""
     return BlockOrder(data) if data.points is None else PointOrder(data.points)

@@ -56,7 +56,7 @@ class Report(MapMeasures):
         The neighbours in data and map, with their ranks.
     trustworthiness, continuity : Measured
     recall : Measured
-        Fraction of the k nearest neighbours preserved.
+        Mean fraction of a point's k nearest neighbours in the data that are among its k nearest in the map.
     recall_curve : RecallCurve
     triplet_accuracy : Measured
     shepard : Shepard
@@ -257,7 +257,7 @@ def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measur
 
 
 def _describe_data(X: Any, metric: Any) -> str:
-    """Describe the data: its columns and metric, the space, or that distances are precomputed."""
+    """Return a description of the data, such as "4 columns, euclidean distances" or "precomputed distances"."""
     shape = getattr(X, "shape", None)
     if shape is None:
         if not is_space(X):

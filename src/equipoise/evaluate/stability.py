@@ -101,7 +101,8 @@ class Stability:
         Parameters
         ----------
         labels : array-like of shape (n,), optional
-            Classes to colour the runs by; by default they are coloured by mean position, from left to right.
+            The classes by which points are coloured in the runs; by default the colour shows the mean position from
+            left to right.
         """
         from .figures.stability_figure import stability_figure
 
@@ -192,10 +193,10 @@ def stability(
 
 
 def neighbors_kept(maps: Array, k: int) -> Array:
-    """Return the mean fraction (n,) of each point's k nearest neighbours in one map that are among those in the next.
+    """Return the mean fraction (n,) of each point's k nearest in one map that are among its k nearest in the next.
 
-    The maps have shape (m, n, d). The last of more than two maps is compared with the first. Each comparison uses the
-    points that are in both maps. The fraction is NaN for points that were not compared.
+    The maps have shape (m, n, d). If there are more than two, the last is also compared with the first. Each comparison
+    uses the points that are in both maps. The fraction is NaN for points that were not compared.
     """
     total, count = np.zeros(maps.shape[1]), np.zeros(maps.shape[1])
     for r, following in _consecutive(len(maps)):

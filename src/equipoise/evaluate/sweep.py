@@ -50,7 +50,8 @@ class Sweep:
     steps : ndarray of shape (m,)
         Procrustes disagreement of each map with its predecessor, from 0 for the same shape to about 1 for unrelated
         maps (docs/math.md, section 20); NaN for the first map. The predecessor has the previous value of the last
-        parameter or, if there is none, the same value of it and the previous value of the first parameter.
+        parameter. A map at the first value of the last parameter has as its predecessor the map at this value and at
+        the previous value of the first parameter.
     """
 
     name: str
@@ -96,7 +97,8 @@ class Sweep:
         Parameters
         ----------
         labels : array-like of shape (n,), optional
-            Classes to colour the maps by; by default they are coloured by position in the first map.
+            The classes by which points are coloured; by default the colour shows the position in the first map from
+            left to right.
         """
         from .figures.sweep_figure import sweep_figure
 
@@ -192,7 +194,7 @@ def score(X: Any, Y: Array, labels: Any, k: int, metric: Any, random_state: Any)
 
 
 def _fit(method: Any, X: Any, start: Array | None) -> Array:
-    """Fit the method and return its map, started from `start` if the method supports it."""
+    """Fit the method and return its map; the fit starts from the map `start` if the method can start from a map."""
     if start is not None and isinstance(method, MDS):
         method.set_params(init=start)
     elif start is not None and isinstance(method, Embedding):
@@ -203,8 +205,7 @@ def _fit(method: Any, X: Any, start: Array | None) -> Array:
 def _predecessors(shape: tuple[int, ...]) -> Iterator[int | None]:
     """Yield for each setting the index of its predecessor, whose map it starts from; None for the first setting.
 
-    The predecessor has the previous value of the last parameter or, if there is none, the same value of it and the
-    previous value of the first parameter.
+    `Sweep` defines the predecessor, under `steps`.
     """
     columns = shape[-1]
     for i in range(int(np.prod(shape))):

@@ -34,7 +34,7 @@ def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: st
     readings : sequence of Reading
         The sentences about what can be read from the map.
     subtitle, footer : str
-        Text below the title, and at the end of the page.
+        The text below the title, and the text at the end of the page.
     """
     bokeh = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
     colorings = shadings(report)

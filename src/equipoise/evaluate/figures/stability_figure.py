@@ -29,7 +29,8 @@ def stability_figure(maps: Array, mean: Array, variation: Array, title: str, lab
         How far each point moves between runs.
     title : str
     labels : array-like of shape (n,), optional
-        Classes to colour the runs by; by default they are coloured by mean position, from left to right.
+        The classes by which points are coloured in the runs; by default the colour shows the mean position from left to
+        right.
     """
     figure: Figure = new_figure(figsize=(12, 6), dpi=150)
     grid = figure.add_gridspec(2, 4, width_ratios=[1, 1, 1, 1])

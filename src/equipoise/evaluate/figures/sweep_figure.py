@@ -40,7 +40,8 @@ def sweep_figure(
     scores : mapping of str to ndarray
         The scores of each map.
     labels : array-like of shape (n,), optional
-        Classes to colour the maps by; by default they are coloured by position in the first map, from left to right.
+        The classes by which points are coloured; by default the colour shows the position in the first map from left to
+        right.
     """
     single = len(shape) == 1
     columns = min(shape[-1], COLUMNS) if single else shape[-1]
