@@ -44,8 +44,8 @@ def top(A: Array, d: int) -> tuple[Array, Array]:
 def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tuple[Array, Array]:
     """Return the d largest eigenvalues, descending, of a symmetric operator on R^n, and unit eigenvectors (n, d).
 
-    `dense` returns its matrix, which is decomposed if Lanczos does not converge; if n exceeds `DENSE`, RuntimeError is
-    raised instead.
+    `dense` returns the matrix of the operator, which is decomposed if Lanczos does not converge; if n exceeds `DENSE`,
+    RuntimeError is raised instead.
     """
     try:
         return _lanczos(multiply, n, d)
@@ -58,11 +58,12 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     """Return the d smallest eigenvalues of a sparse, positive semidefinite A, ascending, and unit eigenvectors (n, d).
 
-    `null` (n, c) has orthonormal columns with A null = 0; their span is projected out of every product, and so
-    excluded. Lanczos runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation.
-    If the factors would be too large, it runs on A itself, to the tolerance `LOOSE`; if that does not converge, the
-    dense matrix is factorised. Matrices of up to `SMALL` rows are decomposed directly. RuntimeError is raised if
-    Lanczos does not converge and the matrix is too large to be treated as dense.
+    `null` (n, c) has orthonormal columns with A null = 0; eigenvectors in their span are excluded. A matrix with at
+    most `SMALL` rows, or with fewer than 5 d rows, is decomposed as a dense matrix. Otherwise Lanczos runs on the
+    inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation. If the sparse factors would be
+    too large, Lanczos runs on A itself, to the tolerance `LOOSE`; if this does not converge, it runs on the inverse
+    again, by a dense factorisation. RuntimeError is raised if Lanczos does not converge and the matrix is too large to
+    be treated as dense.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
@@ -131,7 +132,7 @@ def _operator(multiply: Product, n: int) -> LinearOperator:
 
 
 def _widest_level(A: Matrix) -> int:
-    """Return the largest number of points of one component at the same distance, in steps, from its first point."""
+    """Return the largest number of points that are equally many steps from the first point of their component."""
     component = csgraph.connected_components(A, directed=False)[1]
     first = np.unique(component, return_index=True)[1]
     steps = csgraph.dijkstra(abs(A), unweighted=True, indices=first, min_only=True).astype(np.int64)
@@ -163,7 +164,7 @@ def _factor(A: Matrix) -> Product:
 
 def _factor_dense(A: Matrix) -> Product:
     """Return b ↦ A⁻¹ b from the Cholesky factor of the dense matrix of a positive definite sparse A."""
-    # In place: 8 n² bytes. Its time depends on n alone, that of sparse factors also on how many entries fill in.
+    # In place: 8 n² bytes. The time depends on n alone; that of sparse factors also depends on their number of entries.
     factor = linalg.cholesky(A.toarray(order="F"), lower=True, overwrite_a=True, check_finite=False)
     return lambda b: linalg.cho_solve((factor, True), b, check_finite=False)
 

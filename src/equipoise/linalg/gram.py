@@ -31,7 +31,7 @@ from .pca import double_center
 from .row_products import multiply_rows, multiply_vector
 
 SIDE = 1000  # rows or columns up to which the smaller Gram matrix is formed, 8 MB; as in randomized.py
-MEAN = 0.9  # largest share of the mean in Σ F² for which F is not centred: it costs one digit; chosen
+MEAN = 0.9  # a dense F is centred if its mean accounts for more than this share of Σ F², a loss of one digit; chosen
 
 
 class Gram:
@@ -58,11 +58,11 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def axes(self, Y: Array) -> Array:
-        """Return the matrix of the linear function that maps the data to the solution Y (n, d), for `place`."""
+        """Return the matrix with d columns by which `place` multiplies new points to place them in the map Y (n, d)."""
         raise TypeError(f"{type(self).__name__} must define axes()")
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """Return the coordinates (m, d) of new points in the solution with these `axes`."""
+        """Return the coordinates (m, d) of new points in the map whose `axes` are given."""
         raise TypeError(f"{type(self).__name__} must define place()")
 
     def norm(self) -> float:
@@ -181,6 +181,7 @@ class Factor(Gram):
         return float(squares) - (0.0 if self._shift is None else self.n * float(self._shift @ self._shift))
 
     def top(self, d: int) -> tuple[Array, Array]:
+        """Return the d largest eigenvalues, descending, and unit eigenvectors (n, d), or 0 for an eigenvalue of 0."""
         values, V = self.directions(d)
         return values, divide_columns(self.project(V), np.sqrt(np.maximum(values, 0.0)))
 

@@ -1,7 +1,7 @@
 """Leading eigenvectors by block Lanczos with restarts and full reorthogonalisation, for arrays of any library.
 
-It is used on devices. On the CPU, `eigen` uses SciPy's ARPACK, which was faster there (figures in laplacian.py); a test
-compares the two.
+It is used on devices. On the CPU, `eigen` uses SciPy's ARPACK, which was faster there (measurements in laplacian.py); a
+test compares the two.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) ->
 
     The basis grows by blocks as wide as `start` (n, b): an eigenvalue is found with its multiplicity, up to b. A
     restart retains the leading Ritz vectors, followed by the last block (Wu & Simon 2000, in blocks). The run has
-    converged when the residuals are at most `tol` times the largest |Ritz value|.
+    converged when the residuals are at most `tol` times the largest |Ritz value|; NotConverged is raised if it has not
+    converged after `restarts` restarts.
     """
     xp = array_namespace(start)
     n, b = start.shape

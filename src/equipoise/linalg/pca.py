@@ -111,7 +111,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 def _set(library: Any, threads: int) -> None:
     """Set the number of threads of a library from any thread.
 
-    By default, threadpoolctl 3.8 ignores all threads but the first that sets it.
+    By default, threadpoolctl 3.8 lets only the thread that first sets the number change it later.
     """
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
@@ -284,7 +284,8 @@ def fix_signs(V: Any) -> Any:
 def finish(scores: Any, d: int, rng: np.random.RandomState) -> Any:
     """Return scores (n, at most d) as a map (n, d) whose first axis has standard deviation 1, plus jitter.
 
-    `scores` is an array of any library. `rng` draws the jitter, or for a tensor the seed of a generator on its device.
+    If the first column of the scores is constant, the map is only jitter. `scores` is an array of any library. `rng`
+    draws the jitter, or for a tensor the seed of a generator on its device.
     """
     xp = array_namespace(scores)
     Y = xp.zeros((scores.shape[0], d), dtype=scores.dtype, device=device_of(scores))

@@ -18,8 +18,8 @@ POWERS = 6  # power iterations: a fixed amount of work for any spectrum; chosen,
 class Directions:
     """The `rank` leading right singular vectors of X − 1μᵀ, (D, rank), for CSR X (n, D); μ is the mean row, or 0.
 
-    Up to 1,000 columns they are eigenvectors of the Gram matrix; beyond, subspace iteration from a fixed random start
-    finds them (Halko et al. 2011, algorithm 4.4). Use one BLAS thread for reproducible bytes.
+    Up to 1,000 columns they are eigenvectors of the Gram matrix; for more columns, subspace iteration from a fixed
+    random start finds them (Halko et al. 2011, algorithm 4.4). Use one BLAS thread for reproducible bytes.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from .recall import estimate_recall, reach_for_recall, sample_rows
 TRAINING = 32  # training points per cell for k-means; chosen, like the iterations and the number of cells
 ITERATIONS = 4
 LISTED = 32  # nearest cells stored for each point; chosen
-COMPARED = 1024  # cell centres compared with a point to find these; chosen
+COMPARED = 1024  # cell centres compared with a point to find its nearest cells; chosen
 UNSURE = 1e-4  # acceptable rounding error, relative to the squared distance of the k-th neighbour; chosen
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
 
@@ -38,10 +38,13 @@ def faiss_threads(n_threads: int) -> Iterator[None]:
 
 
 def without_self(found: Array, rows: Array) -> Array:
-    """Return `found` (m, k + 1), the points nearest to the points `rows` (m,), without these themselves: (m, k)."""
+    """Return the neighbours `found` (m, k + 1) of the points `rows` (m,) without the points themselves, (m, k).
+
+    If a point is not among its own neighbours, its last neighbour is left out instead.
+    """
     m, width = found.shape
     own = found == rows[:, None]
-    own[~own.any(axis=1), -1] = True  # a point not found, as among many at distance 0: drop the farthest instead
+    own[~own.any(axis=1), -1] = True  # not found, as among many points at distance 0
     return found[~own].reshape(m, width - 1)
 
 
@@ -94,8 +97,9 @@ class Groups:
 def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
     """Return the indices (q, k), int32, of the k `points` (m, D) nearest to each query of Q (q, D).
 
-    `norms` (m,) are the squared norms of the points. Distances are computed from matrix products, but from differences
-    where rounding could change the result: where neighbours are much nearer to one another than to the origin.
+    `norms` (m,) are the squared norms of the points. Squared distances are computed from matrix products. Queries that
+    are much nearer to their neighbours than to the origin, so that rounding could change the result, are compared again
+    by differences.
     """
     dots, found = Q @ points.T, np.empty((len(Q), k), np.int32)
     _core.nearest(dots, norms, found)
@@ -138,8 +142,8 @@ def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
 class Cells:
     """About 4 √n cells around k-means centres; a query is compared with all points of the cells near its own.
 
-    The rank of cell B seen from cell A is the best rank of B among the cells nearest to any member of A. So points at
-    the border of a cell find as many of their neighbours as points in its middle.
+    Each point ranks the cells by distance. The rank of cell B seen from cell A is the best rank that a member of A
+    gives to B. So points at the border of a cell find as many of their neighbours as points in its middle.
     """
 
     def __init__(self, base: Array, queries: Array, n_threads: int):

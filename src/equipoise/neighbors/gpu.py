@@ -60,7 +60,10 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
 
 
 def search_blocks(blocks: Blocks, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k other points (n, k) nearest to each point in the `width` blocks nearest to its own, and their d²."""
+    """Return, for each point, the k nearest other points in the `width` blocks nearest to its own block, and their d².
+
+    Both results are (n, k).
+    """
     if not blocks.X.is_cuda:
         return blocks.nearest(k, width)
     from . import sieve_triton as sieve

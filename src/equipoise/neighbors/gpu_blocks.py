@@ -64,9 +64,9 @@ class Blocks:
         return result
 
     def nearest(self, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the k other points (n, k) nearest to each point in the `width` blocks nearest to its own, and d².
+        """Return, for each point, the k nearest other points in the `width` blocks nearest to its own block, and d².
 
-        The computation runs on the CPU.
+        Both results are (n, k). The computation runs on the CPU.
         """
         lists = self.lists(width)
         n = len(self.X)

@@ -36,8 +36,9 @@ def nearest(
     own : tensor of int64, shape (m,), default=None
         Index in X of each query, if the queries are rows of X: a row is not its own neighbour.
     independent : bool, default=False
-        Compute all distances in float64, so that the result for a query does not depend on the others: whether its
-        search is repeated may do so, because the rounding of products depends on the number of rows.
+        Compute the distances to the candidates in float64, so that the result for a query does not depend on the other
+        queries. Otherwise it may: the rounding of products depends on the number of queries, so the search for the same
+        query may be repeated in float64 in one call and not in another.
     """
     m, n = len(Q), len(X)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)

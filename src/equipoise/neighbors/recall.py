@@ -24,7 +24,7 @@ def sample_rows(n: int) -> Array:
 def estimate_recall(d2: Any, kth: Any) -> float:
     """Return the fraction of the neighbours found that are no farther than the true k-th neighbour.
 
-    So of several points at the distance of the k-th neighbour, any counts as a true neighbour.
+    If several points are at the distance of the k-th neighbour, each of them counts as a true neighbour.
 
     Parameters
     ----------

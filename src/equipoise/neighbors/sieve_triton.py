@@ -21,7 +21,7 @@ from .gpu_blocks import BLOCK
 from .gpu_scan import nearest as scan
 
 FIRST, SECOND = 1024, 16384  # sampled points for the first bound, and for a tighter one
-GROUPS = 4  # groups of the first sample; the bound is the largest of their minima, so about 8 of its points lie below
+GROUPS = 4  # groups of the first sample; the bound is the largest of their minima: about 8 sampled points lie below
 ROOM = 512  # candidates stored per row
 FEW = 8  # if fewer neighbours are expected in the second sample, every `STRIDE`-th block is used for the bound
 STRIDE = 4
@@ -170,7 +170,10 @@ class Sieve:
     def _tighter(
         self, rows: slice, P: Cloud, candidates: Candidates, expected: float, bound: torch.Tensor
     ) -> torch.Tensor:
-        """Return a bound below which somewhat more than the expected number of candidates lie."""
+        """Return, for each row, a bound below which somewhat more than the expected number of candidates lie.
+
+        A row with too few candidates keeps its old bound; one with more than can be stored gets −∞.
+        """
         count, found = candidates
         room = found.shape[1]
         rank = min(room - 1, ceil(expected + 3 * sqrt(expected)) + 3)

@@ -55,7 +55,7 @@ class Graph:
     def into_squared(self, n: int, exponent: int | None = None) -> Matrix:
         """Return (d/2^exponent)² as CSR (m, n); this overwrites `distances` to save memory.
 
-        None scales each row on its own, if its squares would overflow or underflow.
+        With exponent=None, each row whose squares would overflow or underflow is divided by its own power of two.
         """
         m, k = self.indices.shape
         scaled = _rows_in_range(self.distances) if exponent is None else scale_down(self.distances, exponent)
@@ -77,7 +77,7 @@ def in_range(X: Array) -> Array:
 
 
 def range_exponent(X: Matrix) -> int:
-    """Return the power of two by which X must be divided for its squares to be in range; mostly 0."""
+    """Return an exponent e, mostly 0, such that the squares of X / 2^e neither overflow nor all underflow."""
     X = X.data if sparse.issparse(X) else X
     largest = max(X.max(initial=0.0), -X.min(initial=0.0))
     return 0 if largest == 0 or 1e-100 < largest < 1e100 else int(np.frexp(largest)[1])
@@ -93,7 +93,7 @@ def scale_down(X: Matrix, exponent: int) -> Matrix:
 
 
 def _rows_in_range(d: Array) -> Array:
-    """Return distances (m, k) with each row scaled as by `in_range`."""
+    """Scale each row of the distances d (m, k) as `in_range` does, in place, and return d."""
     largest = d.max(axis=1, initial=0.0)
     extreme = np.flatnonzero((largest > 0) & ~((largest > 1e-100) & (largest < 1e100)))
     if extreme.size:
@@ -125,7 +125,7 @@ class ScaledDistances:
 
     @cached_property
     def _row_exponent(self) -> int:
-        """The power of two by which rows are divided before their squares are summed."""
+        """The exponent of the power of two by which rows are divided before their squares are summed."""
         return range_exponent(self.coordinates) if is_euclidean(self.metric) or self.metric == "inner_product" else 0
 
     def _in_range(self, rows: Matrix) -> Matrix:
@@ -305,9 +305,9 @@ def check_metric(X: Matrix, metric: Any) -> None:
 
 
 def check_metric_results(D: Array, metric: Any, start: int = 0, *, new: bool = False) -> None:
-    """Raise if a metric gave a negative, NaN or infinite distance, D (m, n), from rows `start`, ... to all n rows.
+    """Raise ValueError if D (m, n), the distances from m rows to all n rows, has a negative, NaN or infinite entry.
 
-    `new` says that the m rows are not among the n.
+    `start` is the index of the first of the m rows. `new` says that the m rows are not among the n rows.
     """
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:
@@ -316,7 +316,7 @@ def check_metric_results(D: Array, metric: Any, start: int = 0, *, new: bool = F
         name = getattr(metric, "__name__", repr(metric))
         raise ValueError(
             f"metric={name} gives the distance {D[i, j]} between {pair};"
-            " distances must not be negative, NaN or infinite"
+            " distances must not be negative, NaN or infinite: correct these rows or use another metric"
         )
 
 

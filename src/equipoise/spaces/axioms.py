@@ -60,7 +60,7 @@ class MetricReport:
     def require(self) -> None:
         """Raise ValueError, naming the violated axioms and the points, if this is not a metric."""
         if self.violations:
-            raise ValueError(str(self))
+            raise ValueError(f"{self}; correct these distances")
 
 
 def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> MetricReport:
@@ -122,7 +122,10 @@ def _symmetric(D: Array, slack: float) -> Violation | None:
 
 
 def _triangle(D: Array, slack: float, n_threads: int) -> Violation | None:
-    """Return the largest violation, an excess of d(x, y) over the shortest detour, min_z d(x, z) + d(z, y), or None."""
+    """Return the violation with the largest excess of d(x, y) over the shortest detour, min_z d(x, z) + d(z, y).
+
+    Return None if no excess is larger than `slack`.
+    """
     excess, where = np.empty(len(D)), np.empty(len(D), np.int64)
     _core.longest_excess(D, excess, where, n_threads)
     x = int(excess.argmax())

@@ -38,13 +38,16 @@ def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
 
 
 def distortion(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
-    """Return |d_Y − d_X| for pairs of points, an array (len(i), len(j)); the parameters are those of `dilation`."""
+    """Return |d_Y − d_X|, for distances d_X in the data and d_Y in the map, as an array (len(i), len(j)).
+
+    The parameters are those of `dilation`.
+    """
     X, Y = _same_points(space, Y)
     return np.abs(Y.distances(i, j) - X.distances(i, j))
 
 
 def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
-    """Return whether d_Y = d_X for every pair, up to an error of `tol` times the largest distance in the data."""
+    """Return whether all distances in the map Y equal those in the data, up to `tol` times the largest in the data."""
     worst = largest = 0.0
     for _, _, d_x, d_y in _pairs(*_same_points(space, Y)):
         worst = max(worst, float(np.abs(d_y - d_x).max(initial=0.0)))
@@ -54,7 +57,7 @@ def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, extremes and quantiles over all pairs; the quantiles have a relative error of up to 6e-5."""
+    """Mean, extremes and quantiles of a number over all pairs; the quantiles have a relative error of up to 6e-5."""
 
     mean: float
     min: float
@@ -70,6 +73,8 @@ class Spread:
 class Distortion:
     """Distortion of the distances between n points by a map, over all n (n − 1)/2 pairs.
 
+    d_X and d_Y are the distances of a pair of points in the data and in the map.
+
     Attributes
     ----------
     pairs : int
@@ -83,7 +88,7 @@ class Distortion:
     expansion, contraction : float
         The largest d_Y/d_X and the largest d_X/d_Y.
     expanded, contracted : tuple of int
-        The two points with the largest dilation, and the two with the smallest.
+        The pair of points with the largest d_Y/d_X, and the pair with the smallest.
     """
 
     pairs: int

@@ -135,8 +135,8 @@ def _check_edges(graph: Any) -> Matrix:
         return check_neighbors(graph)
     if not sparse.issparse(graph):
         raise ValueError(
-            "graph must be a sparse matrix (n, n) of edge lengths, or neighbour lists (indices, distances); for a"
-            " table of coordinates use GraphGeodesic.from_table(X, n_neighbors)"
+            "graph must be a sparse matrix (n, n) of edge lengths, or neighbour lists (indices, distances), got"
+            f" {type(graph).__name__}; for a table of coordinates use GraphGeodesic.from_table(X, n_neighbors)"
         )
     return check_distances(graph, "the graph")
 

@@ -21,7 +21,7 @@ LENGTHENING = 1e-6  # fraction of the mean edge length added to all edges of a s
 
 
 def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
-    """Return vertices (n, 3), float64, and triangles (m, 3), int32; raise unless they form a connected surface."""
+    """Return vertices (n, 3), float64, and faces (m, 3), int32; raise ValueError if they are no connected surface."""
     vertices, faces = np.asarray(to_numpy(vertices)), np.asarray(to_numpy(faces))
     if vertices.ndim != 2 or vertices.shape[1] != 3 or vertices.dtype.kind not in "iuf":
         raise ValueError(
@@ -79,7 +79,10 @@ class Surface:
 
 
 def make_surface(vertices: Array, faces: Array) -> Surface:
-    """Return the half-edges of a checked surface; warn about faces without area, raise if three faces share an edge."""
+    """Return the half-edges of a checked surface, and warn about faces without area.
+
+    Raise ValueError if more than two faces share an edge.
+    """
     n = len(vertices)
     lengths = _lengthened(np.linalg.norm(vertices[faces[:, [1, 2, 0]]] - vertices[faces], axis=2), faces)
     twins = _half_edge_twins(faces)
@@ -101,7 +104,8 @@ def _lengthened(lengths: Array, faces: Array) -> Array:
     first = f"face {flat[0]}, with vertices {faces[flat[0]].tolist()}"
     warn(
         f"{f'{first}, has' if flat.size == 1 else f'{flat.size} faces (the first is {first}) have'} no area; all edges"
-        f" are lengthened by {extra:.2g}, their mean length times {LENGTHENING:g}",
+        f" are lengthened by {extra:.2g}, their mean length times {LENGTHENING:g}; remove faces without area to avoid"
+        " this",
     )
     return lengths + extra
 
@@ -127,7 +131,8 @@ def _half_edge_twins(faces: Array) -> Array:
 def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
     """Return, for each vertex, whether a shortest path may bend there, as uint8.
 
-    It may at a vertex whose angles add up to more than 2π, on the boundary, and where several fans of faces meet.
+    A path may bend at a vertex whose angles add up to more than 2π, at a vertex on the boundary, and at a vertex where
+    several fans of faces meet.
     """
     at, corners = faces.ravel(), np.arange(faces.size)
     ab, ca = lengths.ravel(), lengths[:, [2, 0, 1]].ravel()  # the two edges at each corner

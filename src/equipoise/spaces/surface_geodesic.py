@@ -27,9 +27,10 @@ class MeshGeodesic(MetricSpace):
     method : {"heat", "exact"}, default="heat"
         "exact" unfolds straight lines from face to face (Chen & Han 1990; Xin & Wang 2009). "heat" solves two sparse
         linear systems per source vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: it is
-        faster on large meshes, and its distances are smoother, with errors of a few per cent. They are not symmetric;
-        where both points of a pair are sources, as in `matrix()`, the mean of the two distances is returned.
+        faster on large meshes, and its distances are smoother, with errors of a few per cent. The distance by "heat"
+        from x to y may differ from that from y to x; if both are computed, as for `matrix()`, their mean is returned.
     n_threads : int, default=1
+        Number of threads for method="exact".
     """
 
     def __init__(self, vertices: Any, faces: Any, method: str = "heat", *, n_threads: int = 1):
