@@ -1,4 +1,4 @@
-"""The choice of engine and device, and what checkpoints store of an engine."""
+"""The choice of engine and device, and what checkpoints store about an engine."""
 
 from __future__ import annotations
 

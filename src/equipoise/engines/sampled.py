@@ -30,7 +30,7 @@ NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int32)  # indptr and indices
 
 @tagged("engines.sampled.Sampled")
 class Sampled(CpuEngine):
-    """Edges over the stored pairs, and the field from these and from random partners of every point.
+    """An engine that sums edges over the stored pairs, and the field over these and random partners of every point.
 
     The partners of point i are the points i + o modulo n, with random offsets o that are the same for every point. The
     offsets depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its

@@ -19,8 +19,8 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     Parameters
     ----------
     method : estimator
-        A method of the package other than `Parametric`, such as `eq.TSNE(perplexity=30)`; need not be fitted and is
-        not modified.
+        A method of the package other than `Parametric`, such as `eq.TSNE(perplexity=30)`. It need not be fitted, and
+        it is not modified.
     X : array-like
         The data, as for `method.fit`.
     Y : array-like of shape (n, d)

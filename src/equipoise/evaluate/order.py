@@ -25,8 +25,8 @@ RANGE = 40  # data whose largest coordinate is not within 2**±40 are scaled, so
 class Buffer:
     """Memory for the values by which the distances from some points to all n are compared first, in float32.
 
-    The values are squared distances minus ‖x_i‖² in a `PointOrder`, and distances in a `BlockOrder`. The memory is
-    reused for every block of rows.
+    For a point x_i, the values are squared distances from x_i, minus ‖x_i‖², in a `PointOrder`, and scaled distances in
+    a `BlockOrder`. The memory is reused for every block of rows.
     """
 
     def __init__(self, rows: int, n: int):
@@ -35,7 +35,7 @@ class Buffer:
         self._values = np.empty((rows, tiles * TILE), np.float32)
 
     def values(self, m: int) -> Array:
-        """Return the array (m, n) for the values from m points to all n."""
+        """Return the array (m, n) for the values that compare the distances from m points to all n points."""
         return self._values[:m, : self.n]
 
     def padded(self, m: int) -> Array:

@@ -132,7 +132,7 @@ def _operator(multiply: Product, n: int) -> LinearOperator:
 
 
 def _widest_level(A: Matrix) -> int:
-    """Return the largest number of points that are equally many steps from the first point of their component."""
+    """Return the largest number of points of one graph component that are equally many steps from its first point."""
     component = csgraph.connected_components(A, directed=False)[1]
     first = np.unique(component, return_index=True)[1]
     steps = csgraph.dijkstra(abs(A), unweighted=True, indices=first, min_only=True).astype(np.int64)

@@ -181,7 +181,10 @@ class Factor(Gram):
         return float(squares) - (0.0 if self._shift is None else self.n * float(self._shift @ self._shift))
 
     def top(self, d: int) -> tuple[Array, Array]:
-        """Return the d largest eigenvalues, descending, and unit eigenvectors (n, d), or 0 for an eigenvalue of 0."""
+        """Return the d largest eigenvalues, descending, and unit eigenvectors (n, d).
+
+        The vector of an eigenvalue that is not positive is 0.
+        """
         values, V = self.directions(d)
         return values, divide_columns(self.project(V), np.sqrt(np.maximum(values, 0.0)))
 

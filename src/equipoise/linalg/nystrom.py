@@ -43,7 +43,7 @@ class Landmarks:
         keep = values > max(-values[0], ROUNDING * values[-1])
         if not keep.any():
             raise ValueError(
-                "all landmarks coincide, or the distances between them are far from Euclidean; raise n_landmarks"
+                "all landmarks coincide, or the distances between them are far from Euclidean; increase n_landmarks"
             )
         self._whiten = np.ascontiguousarray((U[:, keep] / np.sqrt(values[keep]))[:, ::-1])
         self.F = self.coordinates(D2.T)

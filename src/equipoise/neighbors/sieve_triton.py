@@ -191,7 +191,10 @@ def nearest(X: torch.Tensor, k: int, precision: str = PRECISIONS[0]) -> tuple[to
 def nearest_in_blocks(
     X: torch.Tensor, order: torch.Tensor, lists: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the result of `Blocks.nearest`; `order` lists the points block by block, `lists` the blocks to search."""
+    """Return the result of `Blocks.nearest` with k neighbours.
+
+    `order` lists the points block by block, and row b of `lists` gives the blocks to search for the points of block b.
+    """
     return _sieve(X, k, order, lists, PRECISIONS[0])
 
 

@@ -118,7 +118,7 @@ class ScaledDistances:
     coordinates: Any  # the rows of a table
 
     def fix_exponent(self, d: Matrix) -> int:
-        """Return `exponent`, set by the distances d if it is None."""
+        """Return `exponent`; if it is None, set it first, for the distances d."""
         if self.exponent is None:
             self.exponent = range_exponent(d)
         return self.exponent

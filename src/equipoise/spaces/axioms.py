@@ -86,7 +86,7 @@ def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> Metric
         raise ValueError(f"space must be a MetricSpace or a non-empty square matrix of distances, got shape {D.shape}")
     if not np.isfinite(D).all():
         i, j = np.argwhere(~np.isfinite(D))[0]
-        raise ValueError(f"distances must be finite, but d({i}, {j}) = {D[i, j]}")
+        raise ValueError(f"distances must be finite, but d({i}, {j}) = {D[i, j]}; correct this distance")
     slack = tol * float(np.abs(D).max())
     checks = [_non_negative(D, slack), _indiscernible(D, slack), _symmetric(D, slack), _triangle(D, slack, n_threads)]
     return MetricReport(len(D), tuple(violation for violation in checks if violation is not None))

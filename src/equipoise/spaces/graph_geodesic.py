@@ -32,8 +32,8 @@ class GraphGeodesic(MetricSpace):
     ----------
     graph : sparse matrix, shape (n, n), or (indices, distances), each of shape (n, k)
         Lengths of the edges, or the neighbours of each point and their distances. An edge stored in one direction can
-        be used in both; if the two lengths differ, the shorter one is used. A stored zero connects two points at
-        distance 0. The graph must be connected.
+        be used in both; if it is stored in both directions with different lengths, the shorter one is used. A stored
+        zero connects two points at distance 0. The graph must be connected.
     n_threads : int, default=1
     """
 
@@ -57,8 +57,8 @@ class GraphGeodesic(MetricSpace):
         """Return the geodesics of the graph that connects each row of a table to its nearest neighbours.
 
         If the graph has several components, they are connected by the shortest bridges, with a warning: the shortest
-        edge out of each component but the largest is added, as in Borůvka's minimum spanning tree, until one component
-        remains.
+        edge out of each component but the largest is added, as in Borůvka's algorithm for minimum spanning trees, until
+        one component remains.
 
         Parameters
         ----------

@@ -91,7 +91,7 @@ class Sphere(MetricSpace):
         if off.size:
             raise ValueError(
                 f"row {off[0]} of points has norm {norm[off[0]]:g}, so it is not on the sphere of radius {radius:g};"
-                " divide each row by its norm, or pass the radius"
+                " divide each row by its norm, or pass the radius of the sphere"
             )
         self.radius = float(radius)
         self.X = points / norm[:, None]

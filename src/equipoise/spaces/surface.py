@@ -21,7 +21,10 @@ LENGTHENING = 1e-6  # fraction of the mean edge length added to all edges of a s
 
 
 def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
-    """Return vertices (n, 3), float64, and faces (m, 3), int32; raise ValueError if they are no connected surface."""
+    """Return vertices (n, 3), float64, and faces (m, 3), int32.
+
+    Raise ValueError unless they form a connected surface.
+    """
     vertices, faces = np.asarray(to_numpy(vertices)), np.asarray(to_numpy(faces))
     if vertices.ndim != 2 or vertices.shape[1] != 3 or vertices.dtype.kind not in "iuf":
         raise ValueError(

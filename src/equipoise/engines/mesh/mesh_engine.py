@@ -235,14 +235,16 @@ class MeshEngine(ABC):
             record.warned = True
             warn(
                 f"the force of {kernel} on the mesh has a relative error of {error * MARGIN * self.tol:.2g}, more than"
-                f' tol={self.tol:g}; use engine="exact", which computes the force without a mesh',
+                f' tol={self.tol:g}; use engine="exact" on the CPU, which computes the force without a mesh',
             )
         return self._cached_transform(kernel, planned(record.level))
 
 
 @tagged("engines.grid.Grid")
 class Grid(MeshEngine, CpuEngine):
-    """Edges over the stored pairs and field on a mesh, on the CPU, in 1, 2 or 3 dimensions.
+    """An engine that sums edges over the stored pairs and computes the field on a mesh, on the CPU.
+
+    It works in 1, 2 or 3 dimensions.
 
     Parameters
     ----------

@@ -273,8 +273,8 @@ def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float,
 def mesh_width(kernel: Kernel, error: float, d: int) -> float:
     """Return the largest mesh width with at most this pair error, or 0 if no mesh resolves the kernel.
 
-    Widths are the kernel's length times powers of 2^(1/8), from 2 down to 1/32. If even the last is too coarse, or if
-    the kernel has a kink, no mesh alone is enough.
+    Widths are the kernel's length times powers of 2^(1/8), from 2 down to 1/32. If even the finest is too coarse, or
+    if the kernel has a kink, no mesh alone is enough.
     """
     if kernel.kink > 0:
         return 0.0

@@ -46,7 +46,7 @@ DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32
 
 @tagged("engines.torch.Torch")
 class Torch(MeshEngine):
-    """Edges over the stored pairs and field on a mesh, on a device.
+    """An engine that sums edges over the stored pairs and computes the field on a mesh, in PyTorch, on a device.
 
     For edges and direct sums, kernels are read from tables, user-defined ones too; only a rational k'/k is computed by
     its formula on a GPU. No kernel is split: if no mesh resolves the kernel, or if the mesh would be too large or cost
