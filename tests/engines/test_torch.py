@@ -345,7 +345,7 @@ def test_out_of_memory_anywhere_raises_memory_error(method, digits, monkeypatch)
     for call in (method.fit, method.problem):
         with pytest.raises(MemoryError, match=f"{named} needs about"):
             call(digits)
-    with pytest.raises(MemoryError, match=f"{named} to place among 400 fitted ones needs about"):
+    with pytest.raises(MemoryError, match=f"{named} to place among 400 fitted rows needs about"):
         fitted.transform(X)
 
 

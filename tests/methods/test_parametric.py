@@ -299,7 +299,7 @@ def test_custom_kernel_must_support_tensors():
         ({"callbacks": [3]}, "callbacks must be"),
         ({"encoder": "mlp"}, r"torch\.nn\.Module or None"),
         ({"encoder": torch.nn.ReLU()}, "no trainable parameters"),
-        ({"encoder": torch.nn.Linear(5, 2)}, r"does not accept rows of shape \(2, 6\)"),
+        ({"encoder": torch.nn.Linear(5, 2)}, r"must accept float32 rows of shape \(2, 6\)"),
         ({"encoder": torch.nn.Linear(6, 3)}, r"\(2, 2\), because n_components=2; it returned shape \(2, 3\)"),
     ],
 )

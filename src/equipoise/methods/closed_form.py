@@ -1,4 +1,4 @@
-"""Base class of methods with a closed form: eigenvectors, or gradient descent to the same minimum."""
+"""Base class of methods whose minimum is known in closed form; gradient descent reaches the same minimum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENGINES = ("auto", "torch")
 
 @dataclass(frozen=True)
 class Model:
-    """A loss built from data, and the geometry of its maps."""
+    """The loss for a data set, the geometry of the map, and the recall of the neighbour search."""
 
     data: Input
     objective: ClosedForm
@@ -53,7 +53,8 @@ class ClassicalEmbedding(Estimator):
     n_iter : int, default=10000
         Maximum number of steps of the flow.
     tol : float, default=1e-6 (LLE, LaplacianEigenmaps: 1e-9)
-        The flow stops when the norm of the gradient is below this fraction of the norm for a map unrelated to the data.
+        The flow stops when the norm of the gradient, divided by its typical norm at a map that is unrelated to the
+        data, is below this number.
     engine : {"auto", "torch"}, default="auto"
         "torch" computes the parts named in the description of the method with PyTorch in float64, on a GPU or the CPU;
         "auto" uses NumPy, unless `device` or X selects "torch". The steps of a flow are taken on the CPU; for PCA,
@@ -73,7 +74,7 @@ class ClassicalEmbedding(Estimator):
     Attributes
     ----------
     embedding_ : ndarray or Tensor of shape (n, d)
-        The map; axes are ordered by eigenvalue, and the entry of largest magnitude of each is positive.
+        The map. Its axes are ordered by eigenvalue, and the entry of largest magnitude on each axis is positive.
     eigenvalues_ : ndarray of shape (d,)
         The eigenvalue of each axis.
     loss_ : float
@@ -83,7 +84,7 @@ class ClassicalEmbedding(Estimator):
     n_iter_ : int
         Steps of the flow; 0 with solver="eigen".
     affinities_ : ndarray or csr_matrix of shape (n, n), or None
-        The matrix of the loss, see the method; None if it is not formed.
+        The matrix that defines the loss, as described for each method; None if that matrix is not formed.
     knn_recall_ : float
         Fraction of the true neighbours that the search found, measured on a sample; 1.0 if it was exact.
     engine_ : str
@@ -117,7 +118,7 @@ class ClassicalEmbedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _prepare_transform()")
 
     def _place(self, X: Any) -> Array:
-        """Return the positions (m, d) of checked new rows."""
+        """Return the positions (m, d) of new rows X, which have been checked."""
         raise TypeError(f"{type(self).__name__} must define _place()")
 
     @accepts_cupy

@@ -25,11 +25,11 @@ class DoubleKernel(Embedding):
     Parameters
     ----------
     n_neighbors : int, default=15
-        Number of neighbours of each point; reduced to n − 1, with a warning, if there are fewer points.
+        Number of neighbours of each point; reduced to n − 1, with a warning, if it is larger.
     bandwidth : {"local", "global"} or float, default="local" (DKLLE: inf)
         Width σ of the Gaussian kernel on the data. "local": for each point, the root mean square distance to its
-        neighbours; "global": the root mean square of these over all points; a number: σ itself; inf: the limit of a
-        wide kernel, which is linear.
+        neighbours; "global": the root mean square of the local widths; a number: σ itself; inf: the limit of a wide
+        kernel, in which the kernel on the data becomes linear.
     """
 
     init: Any = "spectral"
@@ -94,7 +94,8 @@ class DKPCA(DoubleKernel):
     """Double-kernel PCA: ‖C (K_X − K_Y) C‖²_F, C = I − 11ᵀ/n (Draganov & Dohn 2024, eq. 6).
 
     K_X and K_Y contain the kernels of all pairs in the data and in the map. `affinities_` is K_X without its diagonal.
-    The engines "reference" and "exact" use all pairs; the others set K_X to 0 beyond 3 · n_neighbors nearest points.
+    The engines "reference" and "exact" use all pairs; the others use the 3 · n_neighbors nearest points of each point
+    and set K_X to 0 for all other pairs.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ class Embedding(Estimator):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
-        """Return the problem, the checked input and its neighbourhoods; `init` is a map to continue from."""
+        """Return the problem, the checked input and the builder of affinities; a map `init` replaces the parameter."""
         self.check_parameters()
         kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
         if type(kernel).__module__ != Kernel.__module__:  # tests compare the built-in ones with their closed forms
@@ -254,7 +254,7 @@ class Embedding(Estimator):
         return problem, data, neighborhoods
 
     def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
-        """Return a context in which neighbours are loaded from, or found and saved to, a file next to a checkpoint."""
+        """Return a context that saves neighbours next to a checkpoint and reuses them; without one it does nothing."""
         _, checkpoints = split_callbacks(self.callbacks)
         return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 
@@ -263,7 +263,7 @@ class Embedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _neighbors()")
 
     def _kl(self) -> bool:
-        """Return whether the loss is KL on joint affinities, which stores P once."""
+        """Return whether the loss is the KL divergence of joint affinities; this loss stores a single copy of P."""
         return False
 
     def _cpu_bytes(self, X: Any) -> float:

@@ -44,8 +44,8 @@ from ..saving.checkpoint import Checkpoint, locked
 if RESOURCE_LIMITS:
     from resource import RLIM_INFINITY, getrlimit
 
-# Entries, columns or neighbours, below which a fit is not compared with the available memory: the limits take longer to
-# read than to decide that 200 MB, 80 bytes per neighbour (memory.py), are there. Rows count as at least WIDTH entries.
+# A fit of fewer than FEW entries is not compared with the available memory: at 80 bytes per neighbour (memory.py) it
+# needs less than 200 MB, and reading the limits takes time. A row counts as at least WIDTH entries, for its neighbours.
 FEW, WIDTH = 2.5e6, 400
 
 
@@ -116,19 +116,19 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return rows
 
     def _require_address_space(self, X: Any) -> None:
-        """Raise MemoryError if the limit on the address space of this process leaves too little for X."""
+        """Raise MemoryError if a fit of X needs more address space than the limit of this process leaves."""
         if not any(getrlimit(kind)[0] != RLIM_INFINITY for kind, _ in RESOURCE_LIMITS):
             return
         if (n_bytes := self._estimate(X)) is not None:
             require_address_space(n_bytes, self._n_threads(), self._describe_fit(X))
 
     def _require_free_memory(self, X: Any) -> None:
-        """Raise MemoryError if X is large and the available memory is too small to fit it."""
+        """Raise MemoryError if X is large and a fit of X needs more memory than is available."""
         if (n_bytes := self._estimate(X, FEW)) is not None:
             require_memory(n_bytes, self._describe_fit(X), available_memory())
 
     def _estimate(self, X: Any, few: float = 0) -> float | None:
-        """Return `_cpu_bytes(X)`, or None if X has few entries or is invalid; the checks of X explain what is wrong."""
+        """Return `_cpu_bytes(X)`, or None if X has fewer than `few` entries or is invalid; later checks raise then."""
         try:
             n, D = self._shape_of(X)
             return self._cpu_bytes(X) if n * max(D, WIDTH) >= few else None
@@ -145,7 +145,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return 8.0 * n * (4 * D + 4 * min(n, 5000))
 
     def _stored_shape(self, X: Any) -> tuple[int, int]:
-        """Return the number of rows of an input, and how many float64 values it takes to store each."""
+        """Return the number of rows of an input, and the memory of one row as a number of float64 values."""
         n, D = self._shape_of(X)
         if is_space(X):
             return n, 1  # distances are computed in blocks of rows
@@ -153,12 +153,12 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @staticmethod
     def _shared_bytes(X: Any) -> int:
-        """Return the size of a table that needs no conversion, so that a fit stores no copy of it, in bytes."""
+        """Return the size of X in bytes if a fit uses it without a copy, or 0 if a fit converts it."""
         return X.nbytes if type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous else 0
 
     @staticmethod
     def _shape_of(X: Any) -> tuple[int, int]:
-        """Return the number of rows of an input, and the number of values in each."""
+        """Return the number of rows of an input, and the number of values in a row."""
         table = X[0] if is_neighbors(X) else X
         n, *others = (X.n, X.n) if is_space(X) else getattr(table, "shape", None) or np.shape(table)
         return int(n), int(np.prod(others))
@@ -171,7 +171,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _explain_out_of_memory(self, X: Any, n_fitted: int = 0) -> Iterator[None]:
         """Convert a GPU out-of-memory error within the context to a MemoryError that says how much memory X needs.
 
-        X is fitted, or placed among `n_fitted` points.
+        X contains the rows to fit or, if `n_fitted` is not 0, new rows to place among that many fitted points.
         """
         try:
             yield
@@ -179,7 +179,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if not is_out_of_memory(error):
                 raise
             n, D = self._shape_of(X)
-            what = self._describe_fit(X) + (f" to place among {n_fitted:,} fitted ones" if n_fitted else "")
+            what = self._describe_fit(X) + (f" to place among {n_fitted:,} fitted rows" if n_fitted else "")
             raise gpu_out_of_memory(what, self._gpu_bytes(n_fitted + n, D)) from None
 
     def _n_threads(self) -> int:
@@ -187,7 +187,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def check_placed(Y: Any) -> Any:
-    """Return the positions Y (m, d) of new rows; raise ValueError, naming the first row, if one is not finite."""
+    """Return the positions Y (m, d) of new rows; raise ValueError, with the number of the row, if one is not finite."""
     finite = array_namespace(Y).isfinite(Y).all(axis=1)
     if not bool(finite.all()):
         i = int(to_numpy(finite).argmin())

@@ -208,7 +208,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
     def _place(self, X: Any) -> Array:
         """Place new points i so that (1 − λ) y_i = Σ_j w_ij y_j / Σ_j w_ij, as for fitted points (Bengio et al. 2004).
 
-        λ is the eigenvalue of the axis.
+        λ is the eigenvalue of the axis. A row equal to a fitted row gets the position of that row.
         """
         if self._data.affinities is not None:
             W, twins = sparse.csr_matrix(check_affinities(X, self._data.n)), np.full(X.shape[0], -1)

@@ -81,7 +81,7 @@ class MDS(Estimator):
         otherwise uses the distances to at most 200 points; "pca": principal components of the table; "random": uniform
         in a disk or ball; or a user-supplied map. "auto" is "classical".
     n_init : int, default=1
-        Number of starts, of which the best map is returned; all but the first are random.
+        Number of starts: the first uses `init`, and all others are random. The map with the lowest loss is returned.
     n_iter : int, default=300
         Maximum number of iterations of each start.
     solver : {"lbfgs", "smacof"}, default="lbfgs"
@@ -212,7 +212,7 @@ class MDS(Estimator):
         return OrdinalStress(delta, n, n_threads, w), ranks
 
     def _bytes_per_pair(self, source: Input, engine: str) -> float:
-        """Return the bytes of main memory per pair, of n² pairs, at the peak of a fit; 0 if not all are stored."""
+        """Return the peak main memory of a fit, in bytes divided by n²; 0 if not all pairs are stored."""
         # Measured as the peak of fits of 4,000 points, less blocks of fixed size: δ of the pairs i < j in float32; for
         # ordinal stress δ, its ranks and their order in float64; for PyTorch both halves of δ, and distances.
         if self.stress == "ordinal":
@@ -314,8 +314,8 @@ class MDS(Estimator):
     def transform(self, X: Any) -> Array:
         """Place each new row in the fitted map by minimising its stress Σ_j (‖y − y_j‖ − δ_j)².
 
-        The sum is over the fitted points j, or over a sample of 10,000 if there are more. A row equal to one of these
-        points gets its position.
+        δ_j is the dissimilarity of the row to the fitted point j, and y_j the position of that point. The sum is over
+        all fitted points, or over a sample of 10,000 if there are more. A row with δ_j = 0 is placed at y_j.
 
         Parameters
         ----------

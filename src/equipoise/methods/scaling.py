@@ -54,7 +54,7 @@ class Scaling(ClassicalEmbedding):
     def _from_landmarks(
         self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
     ) -> Model:
-        """Return the model with m landmarks; `squared(i)` returns d² (q, n) from the q points i to all points."""
+        """Return the model with m landmarks; `squared(i)` returns the squared distances from points i to all points."""
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
@@ -72,7 +72,7 @@ class Scaling(ClassicalEmbedding):
         self._axes = self._gram.axes(array_like(self._gram.source, self.embedding_))
 
     def _place_by_gram(self, new: Any) -> Array:
-        """Return the positions of new points from their coordinates or d², whichever defines the Gram matrix."""
+        """Return the positions of new points from their coordinates (for a `Factor`) or squared distances (`Inner`)."""
         return self._gram.place(array_like(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
@@ -160,7 +160,7 @@ class PCA(Scaling):
 
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
-        """Return the rows (m, D) in the principal subspace whose positions are Y (m, d)."""
+        """Return the rows (m, D) in the principal subspace whose positions in the map are Y (m, d)."""
         check_is_fitted(self, "components_")
         Y = (
             to_float64(Y)
@@ -186,9 +186,10 @@ class ClassicalMDS(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n). X may
         also be a metric space (see `spaces`), which defines its own distances; leave metric at its default then.
     n_landmarks : int, optional
-        Number of points that represent all: only the distances from these, and from 64 points to estimate the error,
-        are computed, and B is replaced by Nyström's approximation from the former (landmark MDS, de Silva & Tenenbaum
-        2003; docs/math.md, section 15, bounds the error). None uses all points.
+        Number of points, the landmarks, that represent all points: B is replaced by Nyström's approximation from the
+        distances between landmarks and all points (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15,
+        bounds the error). The only other distances computed are those from 64 random points, to estimate the error.
+        None uses all points.
 
     Further attributes
     ------------------
@@ -265,9 +266,10 @@ class Isomap(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n) or a
         connected graph, as a sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
-        Number of points that represent all: only the paths from these, and from 64 points to estimate the error, are
-        computed, and B is replaced by Nyström's approximation from the former (landmark Isomap, de Silva & Tenenbaum
-        2003; docs/math.md, section 15, bounds the error). None uses all points.
+        Number of points, the landmarks, that represent all points: B is replaced by Nyström's approximation from the
+        paths between landmarks and all points (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15,
+        bounds the error). The only other paths computed are those from 64 random points, to estimate the error. None
+        uses all points.
 
     Further attributes
     ------------------
@@ -312,7 +314,7 @@ class Isomap(Scaling):
         if not np.diff(near.indptr).all():
             i = int(np.diff(near.indptr).argmin())
             raise ValueError(
-                f"row {i} of X stores no distance to a fitted point, so no path reaches it; store at least one"
+                f"row {i} of X stores no distance to a fitted point, so that no path begins there; store at least one"
             )
         paths = []
         for begin, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
@@ -322,7 +324,7 @@ class Isomap(Scaling):
         return self._place_by_gram(d2 if self._landmarks is None else self._landmarks.coordinates(d2))
 
     def _squared_paths(self, which: Array) -> Array:
-        """Return the squared path lengths from the points `which` to all points, or with landmarks to these only."""
+        """Return the squared path lengths from points `which` to all points, or to the landmarks if there are any."""
         if self._landmarks is not None:
             return self._landmarks.D2[:, which].T
         assert isinstance(self._gram, Inner)

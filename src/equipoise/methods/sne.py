@@ -35,21 +35,21 @@ class NeighborEmbedding(Embedding):
     ----------
     perplexity : float, sequence of float or "auto", default="auto"
         Effective number of neighbours. With several numbers, the affinities are averaged over them. "auto" is 30, or
-        less for fewer than 91 points. The engines "grid", "sampled" and "torch" use 3 · perplexity neighbours;
-        precomputed neighbours must be at least as many as the perplexity.
+        less for fewer than 91 points. The engines "grid", "sampled" and "torch" use 3 · perplexity neighbours; if
+        neighbours are precomputed, each point needs at least as many as the perplexity.
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
-        "gaussian": a Gaussian of the distance, with the given perplexity. "uniform": equal for as many nearest
-        neighbours as the perplexity. "precomputed": X is P itself (n, n), dense or sparse and nonnegative; P is
-        symmetrised and scaled to a sum of 1, or for SNE scaled to row sums of 1. Metric and perplexity are then not
-        used.
+        "gaussian": a Gaussian of the distance, with the given perplexity. "uniform": the same affinity for each of the
+        nearest neighbours; the perplexity is their number. "precomputed": X is P itself (n, n), dense or sparse and
+        nonnegative; P is symmetrised and scaled to a sum of 1, or for SNE scaled to row sums of 1. Metric and
+        perplexity are then not used.
     h : ndarray of shape (D, D) or callable, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
-        returns such a tensor, or one per point (n, D, D); a pair then uses the mean of its two tensors, and all pairs
-        are compared.
+        returns such a tensor, or one per point (n, D, D). With one per point, the distance of a pair uses the mean of
+        its two tensors, and all pairs are compared.
     g : ndarray of shape (d, d) or callable, optional
         Metric tensor on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j). A function g takes the map, a float64 PyTorch tensor
-        (n, d), and returns such a tensor, or one per point (n, d, d). The loss is then differentiated by autograd over
-        all pairs in float64, on a GPU with engine="torch"; `transform` is not available.
+        (n, d), and returns such a tensor, or one per point (n, d, d). With a function g, the loss is differentiated by
+        autograd over all pairs in float64, on a GPU with engine="torch", and `transform` is not available.
     """
 
     perplexity: Any = "auto"
@@ -215,6 +215,8 @@ class SymmetricSNE(NeighborEmbedding):
 @dataclass(eq=False, repr=False, kw_only=True)
 class TSNE(NeighborEmbedding):
     """t-SNE: KL(P ‖ Q) with the Student kernel k = (1 + d2/ν)^(−(ν+1)/2) (van der Maaten & Hinton 2008).
+
+    d2 is the squared distance of two points in the map.
 
     Parameters
     ----------

@@ -29,10 +29,12 @@ MAX_NEGATIVES = 65_536  # per edge and step; a limit of the core
 class UMAP(Embedding):
     """UMAP: −Σ μ log k − Σ c log(1 − k) for memberships μ in the data and k = 1/(1 + a d2^b) in the map.
 
+    The sums are over pairs of points, and d2 is the squared distance of a pair in the map.
+
     The loss intended by UMAP has c = 1 − μ (McInnes et al. 2018). The loss that umap-learn's sampling minimises has
     c = (d_i + d_j) m/2n, d_i = Σ_j μ_ij, with m negatives, that is random points, per edge (Damrich & Hamprecht 2021).
     This effective loss is the default, optimised by its gradient. engine="negative_sampling" samples as umap-learn
-    does: an edge attracts its ends at a frequency proportional to μ, each time m random points repel the ends, and
+    does: an edge attracts its ends at a frequency proportional to μ; each time, m random points repel each end; and the
     steps shrink to zero. Unlike in umap-learn, the random points are repelled too, as in the loss.
 
     Parameters
@@ -55,8 +57,8 @@ class UMAP(Embedding):
         "fuzzy": memberships from the distances to neighbours. "precomputed": X contains the weights of a graph (n, n),
         dense or sparse and nonnegative; they are scaled so that the largest is 1, and μ is their fuzzy union.
     engine : str, default="auto"
-        One of the engines of every Embedding, or "negative_sampling". Its old name, engine="sampled" with
-        loss="effective", is deprecated.
+        One of the engines of every Embedding, or "negative_sampling". The old name of "negative_sampling", which is
+        "sampled" with loss="effective", is deprecated.
     n_iter : int or "auto", default="auto"
         "auto" is 200 above 10,000 points. For fewer points it is 300, or 500 with engine="negative_sampling", as in
         umap-learn, and with engine="sampled".

@@ -20,7 +20,7 @@ class Balance(NamedTuple):
 
 
 class Objective(Protocol):
-    """A loss of maps Y (n, d); most are computed from the edges and the field of any engine."""
+    """A loss of maps Y (n, d). Most losses are computed from the edges and the field of an engine."""
 
     @property
     def affinities(self) -> Matrix: ...
@@ -34,7 +34,8 @@ class Objective(Protocol):
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         """Return both forces on every point, and the loss if requested.
 
-        Exaggeration multiplies P in the attraction only; the loss is computed without it.
+        Exaggeration multiplies the affinities in the forces, for most losses in the attraction only. The loss is
+        computed without it.
         """
         ...
 

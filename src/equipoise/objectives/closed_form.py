@@ -61,10 +61,10 @@ class ClosedForm:
         return self
 
     def permuted(self, order: Array) -> ClosedForm:
-        raise TypeError("a loss in closed form cannot reorder its points")
+        raise TypeError(f"{type(self).__name__} cannot reorder its points; use an engine that does not sort them")
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise TypeError("a loss in closed form places new points without forces")
+        raise TypeError(f"{type(self).__name__} defines no forces on new points; place them with transform")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         raise TypeError(

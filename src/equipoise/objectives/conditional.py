@@ -31,8 +31,8 @@ class ConditionalKL:
 
         ∇_i E = 2 Σ_j [(1/Z_i + 1/Z_j) k' − (p_{j|i} + p_{i|j}) k'/k] (y_i − y_j)            docs/math.md, eq. (5)
 
-    The repulsion is minus the sum of the gradients of two potentials: that of unit charges, times 1/Z_i, and that of
-    charges 1/Z_j.
+    The repulsion on point i is −(1/Z_i) ∇Φ_i[1] − ∇Φ_i[1/Z], where Φ[1] and Φ[1/Z] are the potentials of the kernel
+    for charges 1 and 1/Z_j.
     """
 
     def __init__(self, P: Matrix, kernel: Kernel):

@@ -24,7 +24,7 @@ def _sum(x: Array) -> float:
 class CrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
 
-    u = −log(1 − k), softened at 0, is the kernel `apart`. The gradient takes edges along μ and one field:
+    u = −log(1 − k), softened at 0, is the kernel `apart`. The gradient needs the edges of μ and one field:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k + u')(y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u                    docs/math.md, eq. (16)
     """

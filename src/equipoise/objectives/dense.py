@@ -21,7 +21,10 @@ def require_dense(sparse: bool, divergence: Divergence) -> str:
     """Raise ValueError if P is or will be sparse; otherwise return what the divergence requires, for error messages."""
     what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
     if sparse:
-        raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with alpha < 1")
+        raise ValueError(
+            f"{what}, but P is sparse; use dense distances with"
+            ' affinity="gaussian", or an Alpha divergence with alpha < 1'
+        )
     return what
 
 

@@ -32,8 +32,8 @@ class DoubleKernelLLE:
 
     See Draganov & Dohn 2024, eq. (8) and proposition 4.1. The sums include i = j, so that E ≥ 0: M and K_Y are positive
     semidefinite. Pairs with M_ij < 0 attract: one point is a neighbour that reconstructs the other. Pairs with M_ij > 0
-    repel: both are neighbours that reconstruct a third. The second term makes every pair repel. The engine computes
-    edges on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
+    repel: both are neighbours that reconstruct a third. The second term makes every pair repel. The engine computes one
+    field, and edges on the pattern of M with the exponent b = 0 of `Engine.edges`. Exaggeration multiplies M.
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
@@ -43,8 +43,8 @@ class DoubleKernelLLE:
         self.mass = float(n)
         M = lle_matrix(self.weights)
         self._constant = (float(M.diagonal().sum()) + 1) * _at_zero(kernel)
-        # Near 0, where k is linear, the gradient is 4 M Y: a row of M is the stiffness of its point. The mean of these,
-        # not the maximum: the gains handle the few points that many others depend on.
+        # Near 0, where k is linear, the gradient is 4 M Y: a row of M is the stiffness of its point. The mean over
+        # all points is used, not the maximum: the gains handle the few points that many others depend on.
         self._stiffness = float(np.abs(M.data).sum())
         self.affinities = M.astype(self.weights.dtype)
         self._pull, self._push = (signed_entries(self.affinities, sign) for sign in (-1, 1))
@@ -73,7 +73,7 @@ class DoubleKernelLLE:
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """Return the function that `Objective.freeze` describes.
 
-        A new point is reconstructed from points of the map, and none of these from a new point: M_ij = −w_ij.
+        New points are reconstructed from points of the map, but not the reverse, so that M_ij = −w_ij.
         """
         n, field = Y.shape[0], engine.freeze(Y, self.kernel)
 
@@ -103,8 +103,8 @@ class DoubleKernelPCA:
 
     See Draganov & Dohn 2024, eq. (6) and (7). K_X and K_Y (n, n) are the kernel matrices of the data and of the map.
     K_X is symmetric, dense or CSR; its diagonal of ones is not stored. If ρ are the row means and μ is the mean of
-    K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ. The engine computes edges on the pattern of K_X with b = 0, the field
-    of k², and the fields of k with charges 1 and ρ.
+    K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ. The engine computes the field of k², the fields of k with charges 1 and
+    ρ, and edges on the pattern of K_X with the exponent b = 0 of `Engine.edges`.
     """
 
     def __init__(self, K: Matrix, kernel: Kernel):

@@ -24,8 +24,8 @@ class GramLoss(ClosedForm):
     a centred Y, its force Y (YᵀY) costs O(n d²). If the data are points in R^D, B is not formed either, and B Y costs
     O(n D d). B Y is computed on the device of B.
 
-    The stiffness is a bound on the curvature at Y and after the next gradient step without momentum: docs/math.md,
-    "Step length".
+    The stiffness is n/4 times a bound on the curvature, which holds at Y and after the next gradient step without
+    momentum (docs/math.md, "Step length").
     """
 
     def __init__(self, gram: Gram, error: float = 0.0):
@@ -50,7 +50,7 @@ class GramLoss(ClosedForm):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """The scale of gradients, 4 ‖B‖₂^(3/2): the repulsion of a map with a single axis y, ‖y‖² = ‖B‖₂."""
+        """The scale of gradients, 4 ‖B‖₂^(3/2): the norm of the repulsion in a map with one axis y, ‖y‖² = ‖B‖₂."""
         return 4 * self.norm**1.5
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:

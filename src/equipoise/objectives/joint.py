@@ -76,7 +76,7 @@ class JointDivergence:
         return Balance(attraction, repulsion, divergence, _power(exaggeration, s) * T / s)
 
     def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
-        """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k) and Z."""
+        """Return E and T = Σ P^s Q^{1−s} from Z and Ψ = Σ P^s ψ(k), where ψ(k) is ln_e(k), or k^e/e for |e| ≥ 1/16."""
         s, e = self.s, self.e
         if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) has no cancellation
             T = _power(Z, -e) * e * psi

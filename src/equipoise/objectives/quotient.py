@@ -94,8 +94,8 @@ class TraceQuotient(ClosedForm):
     def _null_space(self, maximum: int) -> Array:
         """Return up to `maximum` orthonormal null vectors of A, as columns.
 
-        The first is t/‖t‖. There is one more for each component but the last, in descending order of size; it separates
-        that component from those after it.
+        The first is t/‖t‖. Each of the others belongs to a connected component and separates it from the smaller ones;
+        the components are in descending order of size, and the smallest has no vector of its own.
         """
         sizes = np.bincount(self.components)
         if len(sizes) == 1:

@@ -83,7 +83,7 @@ def _check_slope(kernel: Kernel, name: str, d2: Array, slope: Array) -> None:
         return
     i = int(wrong.argmax())
     ratio = slope[wrong] / np.where(derivative[wrong] == 0, np.inf, derivative[wrong])
-    hint = ""
+    hint = "; correct value or slope"
     if np.allclose(ratio, ratio[0], rtol=0.05) and ratio[0] != 0:
         wrong_sign = np.isclose(ratio[0], -1, rtol=0.05)
         hint = "; slope has the wrong sign" if wrong_sign else f"; divide slope by {ratio[0]:.3g}"

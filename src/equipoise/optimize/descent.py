@@ -22,7 +22,7 @@ from ..saving.checkpoint import Checkpoint, RunCheckpoints
 
 
 class RunState(Protocol):
-    """Attributes of the state of a run that `Descent` reads and writes."""
+    """The attributes that `Descent` reads and writes in the state of a run."""
 
     iteration: int
     loss: float
@@ -100,7 +100,7 @@ class State:
 
 
 def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequence[str]) -> None:
-    """Raise unless the values named in `integers` and `floats` have these types, and `stopped` is a string."""
+    """Raise unless the values named in `integers` and `floats` are integers and numbers, and `stopped` is a string."""
     for names, kinds in ((integers, int | np.integer), (floats, int | float | np.number), (("stopped",), str)):
         for name in names:
             if isinstance(plain[name], bool) or not isinstance(plain[name], kinds):
@@ -108,7 +108,7 @@ def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequen
 
 
 def check_array(value: Any, name: str, shape: tuple[int, ...]) -> Array:
-    """Return an array of a saved state in C order and native byte order; raise unless it is float and has the shape."""
+    """Return an array of a saved state in C order and native byte order; raise unless it is float and has `shape`."""
     if value.shape != shape or value.dtype.kind != "f":
         raise ValueError(
             f"{name} has shape {value.shape} and dtype {value.dtype}; expected shape {shape} and a floating-point dtype"
@@ -125,7 +125,7 @@ S = TypeVar("S", bound=RunState)
 
 
 class Steps(ABC, Generic[S]):
-    """The steps of a descent. Subclasses define `move` and `current_map`, and override the defaults where needed."""
+    """The steps of a descent. Subclasses define `move` and `current_map`, and may override the other methods."""
 
     reports_without_callbacks = True  # False if the loss is expensive and only callbacks need it
 
@@ -141,13 +141,16 @@ class Steps(ABC, Generic[S]):
         return True
 
     def evaluate(self, state: S, loss: bool) -> float:
-        """Evaluate what the next step needs and return the loss (NaN unless `loss`); cached until the next step."""
+        """Evaluate the state, for example its gradient, and return the loss, which may be NaN if `loss` is False.
+
+        The next step reuses the evaluation.
+        """
         return np.nan
 
     def check_loss(self, state: S, loss: float) -> None:
         """Raise FloatingPointError if the loss is not finite."""
         if not np.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}")
+            raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}; use another initial map")
 
     def check_result(self, state: S) -> None:
         """Raise FloatingPointError if the final map is not finite; the default accepts every map."""
@@ -164,7 +167,7 @@ class Steps(ABC, Generic[S]):
         """Take one step; return False, with state.stopped set, if no step lowers the loss."""
 
     def skip_ahead(self, state: S, last: int) -> None:
-        """Take several steps at once, up to iteration `last`, if possible; none of them may be due for a report."""
+        """Take several steps at once, at most up to iteration `last` or the next report; the default takes none."""
 
     def final_loss(self, state: S) -> float | None:
         """Return the loss to report after the last iteration; None if the regular reports include it."""
@@ -187,7 +190,8 @@ def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Ca
 class Descent(Generic[S]):
     """An optimisation that is advanced with `step` or `run`; both give the same bytes.
 
-    Each iteration reports the loss if due (callbacks and stopping rules), takes a step, and writes a checkpoint if due.
+    An iteration reports the loss to callbacks and stopping rules if a report is due, takes a step, and writes a
+    checkpoint if one is due.
 
     Parameters
     ----------
@@ -223,7 +227,7 @@ class Descent(Generic[S]):
 
     @on_one_blas_thread
     def step(self) -> bool:
-        """Take one iteration; return False, without a step, if the descent ends or has already ended."""
+        """Run one iteration; return False, without a step, if the descent ends or has already ended."""
         if self.finished:
             return False
         state, steps = self.state, self.steps

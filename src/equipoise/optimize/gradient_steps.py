@@ -109,7 +109,7 @@ class GradientSteps(Steps[State]):
         return self.phases[max(state.phase, 0)]
 
     def phase_at(self, iteration: int) -> int:
-        """Return the index of the phase of an iteration if no phase has ended early; beyond the end, the last index."""
+        """Return the index of the phase planned for an iteration; after the end of the schedule, the last index."""
         return min(bisect_right(self.ends, iteration), len(self.phases) - 1)
 
     def prepare(self, state: State) -> None:
@@ -219,7 +219,7 @@ class GradientSteps(Steps[State]):
     def _width_before_collapse(self, state: State) -> float:
         """Return a width above which the map cannot have collapsed (0 in the late phase).
 
-        The two points at the ends of a map of width w alone make its standard deviation at least w/√(2n).
+        In a map of width w, the two outermost points alone make the standard deviation at least w/√(2n).
         """
         if self._min_width[0] != state.phase:
             width = 0.0 if self.phase(state).late else COLLAPSE * spread(state.origin) * (2 * len(state.origin)) ** 0.5

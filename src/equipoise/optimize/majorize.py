@@ -53,7 +53,8 @@ def _check_map(value: Any, name: str, shape: tuple[int, ...]) -> Array:
 class _History:
     """The last steps s and changes y of the half gradient G, from which L-BFGS computes the step −H G (Nocedal 1980).
 
-    H approximates the inverse of the derivative of G; its first estimate is a factor times 1/M, M the stiffness.
+    H approximates the inverse of the derivative of G. The first estimate of H is a factor times 1/M, where M is the
+    stiffness.
     """
 
     def __init__(self, memory: int, pairs: list[tuple[Array, Array, float]]):

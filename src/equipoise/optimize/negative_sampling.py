@@ -125,7 +125,10 @@ class NegativeSamplingSteps(GradientSteps):
 
 
 def edge_offsets(mu: Matrix, seed: int) -> Array:
-    """Return a number in [0, 1) for each edge, equal in both directions, so that edges do not all attract at once."""
+    """Return a pseudorandom fraction in [0, 1) for each edge, the same for (i, j) and (j, i).
+
+    An edge first attracts after this fraction of its period, so that not all edges attract at once.
+    """
     i, j = entry_rows(mu).astype(np.uint64), mu.indices.astype(np.uint64)
     low, high = np.minimum(i, j), np.maximum(i, j)
     z = (low << np.uint64(32)) + high + np.array([seed], np.uint64) * np.uint64(0x9E3779B97F4A7C15)

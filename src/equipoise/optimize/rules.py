@@ -74,7 +74,7 @@ class Rule(Protocol):
     def min_loss_change(self) -> float: ...
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        """Return the displacement (n, d) for the gradient ∇E, and update velocity, gains and age in `state`."""
+        """Return the displacement (n, d) for the gradient ∇E; may update velocity, gains and age in `state`."""
         ...
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
@@ -138,7 +138,8 @@ class Momentum:
     gain_down : float, default=0.8
         Factor on the gain when the gradient reverses the last step.
     turned : float, default=0.5
-        Minimum size of a reversal, as a fraction of the last step; numerical errors of a mesh are smaller.
+        Smallest reversal that reduces the gain, as a fraction of the last step; the numerical errors of a mesh are
+        smaller.
     min_gain : float, default=0.01
         Lower bound on the gain.
     max_step : float, default=5.0

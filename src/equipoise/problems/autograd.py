@@ -13,7 +13,7 @@ from .forces import ForceProblem
 
 
 class Autograd(Reference):
-    """Placeholder for an engine: the map is a float64 NumPy array, and the loss copies it to its own device."""
+    """Placeholder for an engine: the map is a float64 NumPy array, which the loss copies to the device it uses."""
 
     traits = Reference.traits._replace(name="autograd")
 

@@ -178,7 +178,7 @@ class Problem(ABC):
     def _run_all(
         self, starts: Sequence[Any], n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None
     ) -> Any:
-        """Optimise each start, beginning with the last of `_runs`, and return the map."""
+        """Optimise each start that is not finished yet, unless a callback stops one, and return the best map."""
         for number, start in enumerate(starts):
             if number < len(self._runs) - 1:  # finished before an interruption
                 continue
@@ -196,8 +196,9 @@ class Problem(ABC):
     ) -> Descent[Any]:
         """Return the optimisation from one start, for the caller to advance with `step` or `run`.
 
-        `Y`, `loss_curve` and `n_iter` of the problem follow it. The parameters are those of `optimize`, except that
-        callbacks must be functions. By default the optimisation starts at the first initial map.
+        The attributes `Y`, `loss_curve` and `n_iter` of the problem change with every step. The parameters are those of
+        `optimize`, except that callbacks must be functions. By default the optimisation starts at the first initial
+        map.
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         state = self._start(self._starts()[0] if Y0 is None else self._check(Y0))
@@ -238,7 +239,7 @@ class ForceProblem(Problem):
     Attributes
     ----------
     affinities : ndarray or csr_matrix of shape (n, n)
-        P.
+        The affinities P.
     knn_recall : float
         Measured recall of the neighbour search from which P was computed.
     early_undone : bool

@@ -31,12 +31,12 @@ class LossProblem(AutogradProblem):
     loss : callable
         Takes the map, a float64 PyTorch tensor (n, d), and returns a tensor with one element.
     Y0 : ndarray, Tensor or CuPy array of shape (n, d)
-        The initial map, at which the loss must be finite. If Y0 is a tensor or a CuPy array, so is the final map, on
-        the same device.
+        The initial map, at which the loss must be finite. The final map is of the same type as Y0 and, for a tensor or
+        CuPy array, on the same device.
     n_iter : int, default=300
         Maximum number of iterations.
     learning_rate : float or "auto", default="auto"
-        The rate η of the step −η ∇E; `Momentum` takes a quarter of it. "auto" is 1/L, where L is the largest curvature
+        The rate η of the step −η ∇E; `Momentum` divides η by 4. "auto" is 1/L, where L is the largest curvature
         found so far: at Y0 it is estimated from ten gradient differences. If the loss is much stiffer at first than
         later, these steps are too short; pass a number then.
     optimizer : Accelerated, GradientDescent or Momentum, optional

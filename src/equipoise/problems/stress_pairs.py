@@ -54,7 +54,7 @@ def require_connected(known: Matrix) -> None:
 
 
 def condensed_weights(delta: Array, W: Matrix | None) -> Array:
-    """Return float32 weights of the pairs i < j, empty if all are 1; a missing δ gets weight 0 and is set to 0."""
+    """Return float32 weights of the pairs i < j, empty if all are 1; set each missing δ and its weight to 0."""
     missing = np.isnan(delta)
     if W is None and not missing.any():
         return NONE

@@ -1,4 +1,4 @@
-"""Arrays and plain values in one file: a zip of .npy arrays and one JSON file. Reading it executes nothing.
+"""Arrays and plain values in one file: a zip of .npy arrays and one JSON file. Reading a file executes no code.
 
 Values are None, booleans, numbers, strings, lists, tuples, dicts with string keys, arrays, CSR matrices, and objects
 that the caller can describe and rebuild. Nothing is compressed, so that a small file cannot expand to a large one.
@@ -44,7 +44,7 @@ def cached_names(kind: type[Any]) -> set[str]:
 
 
 class Unstorable(TypeError):
-    """Raised for a value that cannot be saved without code."""
+    """Raised for a value, such as a function, that cannot be saved as plain values and arrays."""
 
 
 def version() -> str:

@@ -87,7 +87,7 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
 
 
 def _is_graph(content: Any, shape: tuple[int, int]) -> bool:
-    """Return whether the content of a file is the indices, distances and recall of (n, k) neighbours."""
+    """Return whether `content` consists of the indices and distances of neighbours, both (n, k), and the recall."""
     match content:
         case [np.ndarray() as indices, np.ndarray() as distances, float(recall)]:
             return (

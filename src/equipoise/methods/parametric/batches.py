@@ -77,7 +77,7 @@ class Edges:
         return tails, high - low
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield all points i as heads, in random order and in batches, with the tail j of an edge of each, and a_i."""
+        """Yield batches of the points i, in random order, with the tail j of one random edge of each point, and a_i."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
         for heads in order.tensor_split(n_batches(self.n, size)):
             yield heads, *self.sample(heads, generator)

@@ -68,7 +68,9 @@ def copy_encoder(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
         try:
             Y = encoder(x)
         except (RuntimeError, TypeError, IndexError) as error:
-            raise ValueError(f"the encoder does not accept rows of shape {tuple(x.shape)}: {error}") from error
+            raise ValueError(
+                f"the encoder must accept float32 rows of shape {tuple(x.shape)}, but it failed: {error}"
+            ) from error
     if not isinstance(Y, Tensor) or Y.shape != (len(x), d):
         got = f"shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
         raise ValueError(

@@ -228,7 +228,7 @@ class Parametric(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Any:
-        """Return the float32 positions (m, d) of rows X (m, D); if X is a tensor, so are they, on the same device."""
+        """Return the float32 positions (m, d) of rows X (m, D), as a tensor on the same device if X is a tensor."""
         check_is_fitted(self, "embedding_")
         rows = _as_rows(X, 1)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -236,7 +236,7 @@ class Parametric(Estimator):
         return Y if is_tensor(X) else to_numpy(Y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Train the encoder on X and return the positions (n, d) of its rows; if X is a tensor, so are they."""
+        """Train the encoder on X and return the positions (n, d) of the rows of X, as a tensor if X is a tensor."""
         return self.fit(X, y).embedding_
 
     def __getstate__(self) -> dict[str, Any]:

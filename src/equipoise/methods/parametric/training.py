@@ -42,7 +42,7 @@ class Settings:
 
 @dataclass
 class TrainingState:
-    """Progress of a training; the weights are stored in the encoder and its optimiser."""
+    """Progress of the training; the weights are stored in the encoder, and the moments in the optimiser."""
 
     iteration: int = 0  # number of completed epochs
     loss: float = np.nan
@@ -123,7 +123,7 @@ class Training(Steps[TrainingState]):
         return int(np.random.SeedSequence([self.settings.seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
     def _pass(self, epoch: int) -> None:
-        """Take an optimiser step for each batch; one edge of every point is used."""
+        """Take one optimiser step for each batch of an epoch; every point contributes one edge."""
         settings = self.settings
         generator = torch.Generator(self.rows.device).manual_seed(self._seed(epoch))
         in_epoch = n_batches(self.edges.n, self.batch_size)
@@ -195,22 +195,26 @@ def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
 
 
 class _SharedThreads:
-    """PyTorch's number of threads before the first of several contexts that overlap.
+    """PyTorch's number of threads before the first of several overlapping contexts of `limit_threads`.
 
-    A thread that first uses PyTorch within a context of another one finds the limit, not the number to restore.
+    A thread that enters its context while another thread is within one reads the limit set by the other thread, which
+    is not the number to restore. This class remembers that number.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all contexts: the other threads do not exist in a forked process, and one may have held the lock."""
+        """Forget all contexts, in a forked process.
+
+        The other threads do not exist there, and one of them may have held the lock.
+        """
         self.lock = Lock()
         self.inside: set[int] = set()  # threads of the program
         self.before = 1
 
     def enter(self, threads: int) -> tuple[int, bool]:
-        """Set the number of threads; return the one to restore, and whether this thread was within a context."""
+        """Set the threads of PyTorch; return the number to restore, and whether the caller was already in a context."""
         with self.lock:
             found, nested = torch.get_num_threads(), get_ident() in self.inside
             if not self.inside:
@@ -243,7 +247,7 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def seeded(threads: int, seed: int, device: torch.device) -> Iterator[None]:
-    """Seed PyTorch's global random generator, which dropout uses, and limit its threads; restore both afterwards."""
+    """Seed PyTorch's global random generator, which dropout uses, and limit PyTorch's threads; restore both on exit."""
     with limit_threads(threads), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
         if device.type == "cuda":

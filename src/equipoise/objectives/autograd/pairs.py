@@ -15,7 +15,7 @@ from ...data.checks.metric_tensors import check_tensors
 class Pairs:
     """All pairs of a map, block by block, with d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j).
 
-    g(Y) gives a metric tensor g_i for every point, or one g for all (Lin et al. 2024, eq. 9); it is computed once.
+    g(Y) gives a metric tensor g_i for every point, or one g for all (Lin et al. 2024, eq. 9). g is called once.
     Blocks are differentiated with respect to Y and g as independent variables. g is differentiated with respect to Y at
     the end, so that no autograd graph spans all pairs.
     """
@@ -87,7 +87,7 @@ class ForceSum:
 
 
 def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
-    """Return the values at a tensor x of a formula of a kernel or a divergence.
+    """Return formula(x) for a tensor x; `formula` is a method of a kernel or of a divergence.
 
     On the CPU the formula is called with x as a NumPy array, because user-defined formulas may call NumPy's functions.
     Built-in ones would accept the tensor, but PyTorch rounds exp and log differently in the last digit, so that maps

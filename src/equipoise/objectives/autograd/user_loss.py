@@ -41,7 +41,8 @@ class OwnLoss:
             with torch.enable_grad():
                 value = self.loss(points)
         except (TypeError, IndexError) as error:
-            raise TypeError(f"the loss failed for a PyTorch tensor of shape {tuple(Y.shape)}: {error}") from error
+            shape = tuple(Y.shape)
+            raise TypeError(f"the loss must accept a PyTorch tensor of shape {shape}, but failed: {error}") from error
         tensor = isinstance(value, torch.Tensor)
         if not tensor or value.numel() != 1:
             got = f"a tensor of shape {tuple(value.shape)}" if tensor else type(value).__name__
@@ -64,7 +65,7 @@ class OwnLoss:
             i, j = bad[0]
             raise ValueError(
                 f"the gradient of the loss is {gradient[i, j]} at Y0, row {i}, column {j}, although the loss is"
-                f" {value:g}; sqrt(), for example, has an infinite derivative at 0"
+                f" {value:g}; avoid infinite derivatives, such as that of sqrt() at 0"
             )
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -86,10 +87,10 @@ class OwnLoss:
 
 
 class WatchedLoss(OwnLoss):
-    """A user-defined loss E that records its largest curvature L during one descent; the stiffness makes the step 1/L.
+    """A user-defined loss E that records its largest curvature L during one descent; the automatic rate is then 1/L.
 
-    At the start, L is the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients. Later it
-    grows to the largest ‖∇E(Y_t) − ∇E(Y_{t−1})‖ / ‖Y_t − Y_{t−1}‖ so far, if that is larger.
+    At the start, L is the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients. After
+    each step from Y_{t−1} to Y_t, L is raised to ‖∇E(Y_t) − ∇E(Y_{t−1})‖ / ‖Y_t − Y_{t−1}‖ if that is larger.
     """
 
     def __init__(self, loss: Callable[[torch.Tensor], torch.Tensor], device: str):

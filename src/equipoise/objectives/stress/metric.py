@@ -38,7 +38,7 @@ class Stress(Protocol):
         ...
 
     def scale(self, Y: Array) -> float:
-        """Return the factor for scaling Y: for metric stress, the one with the lowest loss."""
+        """Return a factor by which to scale Y; for metric stress, the factor that gives the lowest loss."""
         ...
 
 
@@ -63,7 +63,7 @@ class Metric:
 
 
 class AllPairs(Metric):
-    """Metric stress over all pairs i < j, with condensed δ in float32 and condensed weights, empty if all are 1."""
+    """Metric stress over all pairs i < j, from condensed arrays of δ (float32) and of weights (empty if all are 1)."""
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.delta, self.n, self.weights, self.n_threads = delta, n, weights, n_threads
