@@ -61,7 +61,7 @@ def test_connections_beyond_the_limit_are_refused_without_a_traceback(caplog):
         assert len(streams(studio)) == 8
         warnings = [record for record in caplog.records if record.name == connections.__name__]
         assert [record.getMessage() for record in warnings] == [
-            "open connections: 8, the maximum; further ones are refused"
+            "there are 8 open connections, the maximum; new connections are refused"
         ]
         assert not any(record.exc_info for record in caplog.records)
         for connection in held:

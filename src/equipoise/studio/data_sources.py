@@ -121,7 +121,7 @@ class DataSources:
         return f"file:{stored}"
 
     def code(self, name: str) -> str:
-        """Return lines of Python that define the table X of a data set; uploaded files have their original names."""
+        """Return Python code that defines the table X of a data set; it calls an uploaded file by its original name."""
         kind, _, rest = name.partition(":")
         if kind == "given":
             return GivenData.code if self.given is None else self.given.code
@@ -136,7 +136,7 @@ def _check_format(suffix: str, name: str) -> None:
 
 
 def public_message(error: BaseException) -> str:
-    """Return the message of an error; that of an OSError without its path, which users of the page should not see."""
+    """Return the message of an error; for an OSError, without the path, which users of the page should not see."""
     message = error.strerror if isinstance(error, OSError) else str(error)
     return message or type(error).__name__
 
@@ -147,7 +147,10 @@ def format_size(size: int) -> str:
 
 
 def read_table(path: Path) -> Dataset:
-    """Read a data file; the last text column that `read_column` reads as classes, not identifiers, sets the labels."""
+    """Read a data file.
+
+    The labels are the last text column that contains classes, not identifiers, according to `read_column`.
+    """
     try:
         dataset = read(path)
     except ValueError as error:

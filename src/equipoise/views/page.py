@@ -76,9 +76,9 @@ def page(
 ) -> Page:
     """Return an interactive page of a map: hover over points, search them, select some and save them as CSV.
 
-    Dates are coloured from early to late. Text with more than 200 distinct values, and more than half as many as there
-    are points with a value, is an identifier: it is shown and can be searched, but cannot colour the points. Any other
-    column with more than 200 classes can colour them only if it is passed as `color`.
+    Dates are coloured from early to late. A text column is an identifier if its number of distinct values exceeds both
+    200 and half the number of points that have a value. An identifier is shown and can be searched, but cannot colour
+    the points. Any other column with more than 200 classes can colour the points only if it is passed as `color`.
 
     Floats are stored as float32, so exported floats have seven digits; integers and text are stored exactly.
 

@@ -53,8 +53,8 @@ def plot(
     color : array-like of shape (n,), optional
         One value per point. Text, booleans, and integers and dates with at most 20 distinct values are classes, whose
         names are written near their points; other numbers and dates are coloured from dark to bright. Missing values
-        are grey. Text with more than 200 distinct values, and more than half as many as there are points with a value,
-        is an identifier, and then all points get the same colour.
+        are grey. Text is an identifier if its number of distinct values exceeds both 200 and half the number of points
+        that have a value; all points then get the same colour.
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""
@@ -82,7 +82,7 @@ def plot(
     if names is not None and color is None:
         raise ValueError("names needs the class of each point; pass it as color")
     if forces is not None and Y.shape[1] != 2:
-        raise ValueError(f"forces requires a 2-D map, got {Y.shape[1]}-D")
+        raise ValueError(f"forces requires a 2-D map, got {Y.shape[1]}-D; omit forces")
     if images is not None:
         from .thumbnails import check_images
 

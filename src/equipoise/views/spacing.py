@@ -8,7 +8,7 @@ from .._types import Array
 
 
 def spaced_rows(points: Array, side: float) -> Array:
-    """Return sorted rows of `points` (n, 2) such that squares of width `side` around them do not overlap.
+    """Return sorted indices of rows of `points` (n, 2) around which squares of width `side` do not overlap.
 
     Points are chosen greedily in a random order with a fixed seed, so that early rows are not favoured.
     """

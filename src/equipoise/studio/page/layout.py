@@ -166,7 +166,7 @@ class Layout:
     # Updates by the studio
 
     def announce(self, name: str) -> None:
-        """In the menu of data sets, select the one that is being loaded."""
+        """Update the menu of data sets, and select the one that is being loaded."""
         self.updating = True
         self.data.options = self._tables.names()
         self.data.value = name
@@ -186,9 +186,10 @@ class Layout:
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
-        """Show the choice between the two maps and select the right one, or hide it and select the left one.
+        """Show the buttons that choose between two maps and select the right-hand map, if `wanted`.
 
-        The loss curve of the right map is hidden until its first loss.
+        Otherwise hide the buttons and select the left-hand map. In both cases, the loss curve of the right-hand map is
+        hidden until its first loss.
         """
         self.which.visible = wanted
         self._lines[1].visible = False

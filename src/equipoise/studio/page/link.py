@@ -60,7 +60,7 @@ def from_query(query: str) -> View:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=60)
     except ValueError as error:
-        raise ValueError(f"the link is not valid: {error}") from None
+        raise ValueError(f"the link is not valid: {error}; copy it again") from None
     given = dict(pairs)
     if len(given) < len(pairs):
         names = [name for name, _ in pairs]

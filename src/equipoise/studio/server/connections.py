@@ -65,7 +65,7 @@ class LimitedServer(HTTPServer):
         super().stop()
 
     def _listen(self, listening: socket.socket) -> Callable[[], None]:
-        """Start accepting connections on a socket, and return a function that stops it."""
+        """Start to accept connections on a socket, and return a function that stops accepting them."""
         loop = IOLoop.current()
         state = {"ended": False, "paused": False}
 
@@ -100,7 +100,7 @@ class LimitedServer(HTTPServer):
             except ConnectionAbortedError:
                 continue
             if len(self.streams) >= self.maximum:
-                self._warn("open connections: %d, the maximum; further ones are refused", len(self.streams))
+                self._warn("there are %d open connections, the maximum; new connections are refused", len(self.streams))
                 self._refuse(connection)
                 continue
             stream = Stream(connection, self.streams, self.max_buffer_size, self.read_chunk_size)
@@ -126,7 +126,7 @@ class LimitedServer(HTTPServer):
 
 
 class Stream(IOStream):
-    """A connection that is listed in `streams` while it is open; `taken_at` is when its client last accepted data."""
+    """A connection that is listed in `streams` while it is open; `taken_at` is the time of the last data accepted."""
 
     def __init__(self, connection: socket.socket, streams: set[Stream], buffer: int | None, chunk: int | None):
         super().__init__(connection, max_buffer_size=buffer, read_chunk_size=chunk)

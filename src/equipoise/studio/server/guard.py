@@ -49,7 +49,9 @@ class Guard:
                 403, reason="requests from other sites are not allowed; open the address printed by the studio"
             )
         if not _same_site(request):
-            raise HTTPError(403, reason="other sites may link to the studio, but not include it in their pages")
+            raise HTTPError(
+                403, reason="other sites may not include the studio; open the address printed by the studio"
+            )
         if self.token is None:
             return "local"
         given = request.get_query_argument("token", None) or request.get_cookie(self.cookie) or ""
@@ -63,9 +65,8 @@ class Guard:
 def _same_site(request: RequestHandler) -> bool:
     """Return whether a request comes from the studio, from outside a browser, or from a user who opened the page.
 
-    The user may have typed the address or followed a link on another site.
-
-    Browsers send no Origin with scripts, images and frames of other sites, but they do send Sec-Fetch headers.
+    The user may have typed the address or followed a link on another site. Browsers send no Origin with scripts, images
+    and frames of other sites, but they do send Sec-Fetch headers.
     """
     headers = request.request.headers
     if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
@@ -119,7 +120,7 @@ def make_auth_provider(guard: Guard, pages: Collection[str], limit: int) -> Any:
 
 
 def _opens_page(request: RequestHandler, pages: Collection[str]) -> bool:
-    """Return whether a request would create a page; a websocket does if its page has been closed."""
+    """Return whether a request would create a page; opening a websocket does so if its page has been closed."""
     from bokeh.util.token import get_session_id
 
     if request.request.path != "/ws":

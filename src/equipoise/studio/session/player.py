@@ -27,7 +27,7 @@ class Player:
     """Plays, steps, rewinds and changes the runs of one page; independent of widgets.
 
     `show_error` is called with error messages, and `wake` when `run_pending` or `next_shot` has something to do.
-    `memory` is the maximum memory of the runs in bytes, as estimated before they are made.
+    `memory` is the maximum memory of the runs in bytes, as estimated before they start.
     """
 
     def __init__(
@@ -97,17 +97,20 @@ class Player:
     # The runs
 
     def begin(self, X: Array, shown: tuple[LinkedRun, ...], point: int | None) -> None:
-        """Replace the runs by new ones on a table X, and select a point, if any; called by a command."""
+        """Replace the runs by new ones on a table X, and select a point unless `point` is None; called by a command."""
         check_memory(X, [linked.recipe for linked in shown], self._memory)
         self.worker.runs = tuple(Run(X, linked.recipe, self._n_jobs) for linked in shown)
         self.worker.point = point
 
     def replay(self, iterations: list[int], then: Then) -> None:
-        """Step each run to its iteration, in chunks, so that the page stays responsive and can cancel the replay."""
+        """Step each run to the iteration listed for it, and then call `then`.
+
+        The steps are taken in chunks, so that the page stays responsive and can cancel the replay.
+        """
         runs = self.worker.runs
 
         def advance() -> bool | None:
-            """Take a chunk of iterations; return whether all runs are at their iterations, or None if cancelled."""
+            """Take a chunk of iterations; return whether all runs have reached theirs, or None if it was cancelled."""
             if self.worker.runs is not runs:
                 return None
             for run, goal in zip(runs, iterations, strict=True):

@@ -43,8 +43,8 @@ class Recipe:
     def with_event(self, event: Event) -> Recipe:
         """Return the recipe with one more change.
 
-        A change at iteration 0 replaces the initial value. A change of the same parameter at the same iteration as the
-        last change replaces that one.
+        A change at iteration 0 replaces the initial value. If the last change concerns the same parameter at the same
+        iteration, the new change replaces it.
         """
         if event.iteration == 0 and event.name != RESET_MOMENTUM:
             return replace(self, first=tuple({**dict(self.first), event.name: event.value}.items()))

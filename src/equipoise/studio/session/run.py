@@ -33,7 +33,7 @@ def loss_every(n: int) -> int:
 
 
 class LiveSteps(GradientSteps):
-    """Gradient steps without a stopping rule: any loss is accepted, and a diverging map raises an error."""
+    """Gradient steps without a stopping rule: any loss is accepted, but a map that is not finite raises an error."""
 
     def check_loss(self, state: State, loss: float) -> None:
         """Accept any loss."""
@@ -138,7 +138,7 @@ class Run:
         return Frame(self._state.iteration, self._loss, Y, self._measured)
 
     def step(self, count: int = 1) -> Frame:
-        """Take `count` iterations, pass the map to the history, and return it."""
+        """Take `count` iterations, pass the resulting frame to the history, and return the frame."""
         try:
             with np.errstate(all="ignore"):  # a diverging run raises one error instead
                 for _ in range(count):
@@ -223,10 +223,10 @@ class Run:
             self._descent.replace_steps(steps.with_phases(self._phases()))
 
     def rewind(self, iteration: int) -> Frame:
-        """Go back to the last stored frame at or before an iteration, and return it.
+        """Go back to the last stored frame at or before an iteration, and return that frame.
 
-        The momentum is reset, and later frames and changes are dropped. At iteration 0, however, the parameters keep
-        their current values, as in `reset`.
+        The momentum is reset. Later frames are dropped, and so are the changes made at or after the frame. If the frame
+        is the initial map, however, the parameters keep their current values, as in `reset`.
         """
         frame = self.history.at(iteration)
         if frame.iteration == 0:

@@ -16,7 +16,7 @@ DESCRIPTIONS = {
 
 
 class Count(NamedTuple):
-    """The current work: its description, start time, and progress in units; `total` is 0 if it is unknown."""
+    """The current work: its description, start time, and progress in units; a `total` of 0 means unknown."""
 
     description: str
     since: float

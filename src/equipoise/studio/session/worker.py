@@ -39,8 +39,9 @@ class Shot(NamedTuple):
 class Worker:
     """Steps the runs while playing, at most one shot ahead of the page.
 
-    Only this thread changes the runs: it executes commands one after another, and steps between them. If a command or a
-    step fails, the message is passed to `report` and playing stops. `wake` is called when there is a new shot.
+    Only the thread of the worker changes the runs: it executes commands one after another, and takes steps between
+    them. If a command or a step fails, the message is passed to `report` and playing stops. `wake` is called when there
+    is a new shot.
     """
 
     def __init__(self, report: Callable[[str], None], wake: Callable[[], None]):
@@ -79,7 +80,7 @@ class Worker:
         self._thread.join(seconds)
 
     def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
-        """Publish a frame of each run, by default the current one, in place of a waiting shot; only for this thread."""
+        """Publish a frame of each run, by default the current one, in place of a waiting shot; called by a command."""
         shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
         self._drop()
         self.shown = shot
