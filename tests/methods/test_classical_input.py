@@ -150,7 +150,7 @@ def test_isomap_rejects_disconnected_precomputed_graph():
 def test_inverse_transform_checks_the_fit_and_the_shape():
     with pytest.raises(NotFittedError):
         eq.PCA().inverse_transform(np.ones((3, 2)))
-    with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); expected \(m, 2\)"):
+    with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); pass an array \(m, 2\)"):
         eq.PCA().fit(X).inverse_transform(np.ones((3, 3)))
 
 

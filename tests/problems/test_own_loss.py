@@ -102,7 +102,7 @@ def test_unsupported_uses_of_a_user_loss_raise(tmp_path):
     [
         (3.0, {}, TypeError, "loss must be a function of the map, got float"),
         (lambda Y: 1.0, {}, TypeError, "one number, as a PyTorch tensor computed from Y; got float"),
-        (lambda Y: Y[999].sum(), {}, TypeError, "failed for a PyTorch tensor of shape"),
+        (lambda Y: Y[999].sum(), {}, TypeError, "must accept a PyTorch tensor of shape"),
         (lambda Y: Y.sum(dim=1), {}, TypeError, r"got a tensor of shape \(3,\)"),
         (lambda Y: Y.detach().sum(), {}, ValueError, r"do not use detach\(\), item\(\) or NumPy"),
         (lambda Y: torch.ones(1, requires_grad=True).sum(), {}, ValueError, "loss does not depend on Y; compute it"),

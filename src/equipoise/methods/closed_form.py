@@ -213,8 +213,9 @@ class ClassicalEmbedding(Estimator):
             mass = model.objective.mass or 1.0  # it underflows for tiny values
             gradient = float(np.linalg.norm(problem.gradient(problem.Y))) / mass
             warn(
-                f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its relative"
-                f' gradient is {gradient:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use solver="eigen"',
+                f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: the relative norm"
+                f" of its gradient is {gradient:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use"
+                ' solver="eigen"',
                 ConvergenceWarning,
             )
 

@@ -22,6 +22,8 @@ from .embedding import Embedding
 class DoubleKernel(Embedding):
     """Embed data by a classical loss with two kernels: Gaussian on the data, Cauchy k = 1/(1 + d2) on the map.
 
+    d2 is the squared distance of two points in the map.
+
     Parameters
     ----------
     n_neighbors : int, default=15

@@ -168,7 +168,7 @@ class PCA(Scaling):
             else np.asarray(to_numpy(Y), dtype=np.float64)
         )
         if Y.ndim != 2 or Y.shape[1] != self.n_components:
-            raise ValueError(f"Y has shape {tuple(Y.shape)}; expected (m, {self.n_components})")
+            raise ValueError(f"Y has shape {tuple(Y.shape)}; pass an array (m, {self.n_components}), one row per point")
         return multiply_rows(Y, array_like(Y, self.components_)) + array_like(Y, self.mean_)
 
 
@@ -315,6 +315,7 @@ class Isomap(Scaling):
             i = int(np.diff(near.indptr).argmin())
             raise ValueError(
                 f"row {i} of X stores no distance to a fitted point, so that no path begins there; store at least one"
+                " distance"
             )
         paths = []
         for begin, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):

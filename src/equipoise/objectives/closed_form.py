@@ -68,5 +68,6 @@ class ClosedForm:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         raise TypeError(
-            f"the forces of {type(self).__name__} depend on the positions of two points, not on their distance alone"
+            f"the forces of {type(self).__name__} depend on the positions of two points, not on their distance alone;"
+            " use attraction(Y) and repulsion(Y) of the problem"
         )

@@ -35,7 +35,9 @@ def check_kernel(kernel: Kernel) -> None:
     slope = _evaluate(kernel.slope, f"{name}.slope", d2)
     if k.min() < 0 or not k[d2 <= kernel.length**2].min() > 0:
         i = int(k.argmin())
-        raise ValueError(f"{name}.value({d2[i]:.3g}) = {k[i]:.3g}, but a kernel must be positive")
+        raise ValueError(
+            f"{name}.value({d2[i]:.3g}) = {k[i]:.3g}, but a kernel must be positive, or 0 beyond its length"
+        )
     rises = np.flatnonzero(np.diff(k) > 1e-9 * k[:-1])
     if rises.size:
         i = int(rises[0])

@@ -100,7 +100,7 @@ class State:
 
 
 def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequence[str]) -> None:
-    """Raise unless the values named in `integers` and `floats` are integers and numbers, and `stopped` is a string."""
+    """Raise unless the values named in `integers` are integers, those in `floats` are numbers and `stopped` is text."""
     for names, kinds in ((integers, int | np.integer), (floats, int | float | np.number), (("stopped",), str)):
         for name in names:
             if isinstance(plain[name], bool) or not isinstance(plain[name], kinds):

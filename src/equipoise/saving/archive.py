@@ -53,7 +53,7 @@ def version() -> str:
 
 
 def write(path: str | Path, about: dict[str, Any], content: Any, describe: Describe = lambda value: None) -> None:
-    """Write `about`, plain values that describe the file, and `content` to a file, atomically."""
+    """Write `content` to a file, together with `about`, plain values that describe the file; the write is atomic."""
     writer = _Writer(describe)
     text = json.dumps({**about, "content": writer.plain(content)}, allow_nan=False).encode()
     if len(text) > MAX_JSON:
@@ -145,7 +145,7 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
         except Refused:
             raise
         except MemoryError as error:
-            raise MemoryError(f"not enough memory to read {path}: {error}") from None
+            raise MemoryError(f"not enough memory to read {path}: {error}; free some memory and try again") from None
         except Exception as error:  # decoders raise many kinds of errors for damaged files
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(f"{path} is damaged or is not an equipoise file: {reason}") from None

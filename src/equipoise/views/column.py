@@ -68,9 +68,9 @@ Column = Numbers | Classes
 def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column:
     """Return n values as classes or as numbers, depending on their type.
 
-    Text, booleans, integers beyond ±2**53, and other integers and dates with at most 20 distinct values become classes;
-    categories are read like their values. Other numbers stay numbers. Other dates (datetime64, or text such as
-    2024-05-31 or 2024-05-31T12:00:00Z) become seconds since 1970.
+    Text, booleans and integers beyond ±2**53 become classes. Other integers, and dates, become classes if they have at
+    most 20 distinct values. All other numbers stay numbers, and all other dates (datetime64, or text such as 2024-05-31
+    or 2024-05-31T12:00:00Z) become seconds since 1970. Categories are read like their values.
 
     Parameters
     ----------

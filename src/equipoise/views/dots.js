@@ -29,7 +29,7 @@ class Dots {
   constructor(canvas) {
     this.canvas = canvas
     const gl = canvas.getContext("webgl2", {antialias: false})
-    if (gl === null) throw new Error("this browser does not support WebGL 2, which is needed to draw the points")
+    if (gl === null) throw new Error("this browser does not support WebGL 2; use another browser or a newer version")
     this.gl = gl
     const program = gl.createProgram()
     for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX_SHADER], [gl.FRAGMENT_SHADER, FRAGMENT_SHADER]]) {

@@ -42,7 +42,7 @@ class Settings:
 
 @dataclass
 class TrainingState:
-    """Progress of the training; the weights are stored in the encoder, and the moments in the optimiser."""
+    """Progress of the training; the weights are stored in the encoder, and Adam's moments in the optimiser."""
 
     iteration: int = 0  # number of completed epochs
     loss: float = np.nan

@@ -92,7 +92,8 @@ class Curved:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         raise TypeError(
-            "under a metric g(Y), forces depend on the positions of two points, not on their distance alone"
+            "under a metric g(Y), forces depend on the positions of two points, not on their distance alone; use"
+            " attraction(Y) and repulsion(Y) of the problem"
         )
 
 

@@ -83,7 +83,7 @@ class OwnLoss:
         raise TypeError("a user-defined loss does not define forces on new points")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        raise TypeError("a user-defined loss is not split into attraction and repulsion")
+        raise TypeError("a user-defined loss is not split into attraction and repulsion; use gradient(Y)")
 
 
 class WatchedLoss(OwnLoss):

@@ -288,7 +288,7 @@ class Page:
     def _clicked(self, tags: list[Any]) -> None:
         row = int(tags[0]) if tags else -1
         if row >= len(self._picture.dataset.X):
-            raise ValueError(f"row {row} does not exist; the data set has {len(self._picture.dataset.X):,} rows")
+            raise ValueError(f"row {row} does not exist; choose one of the {len(self._picture.dataset.X):,} rows")
         self._player.choose(row if row >= 0 else None, self._picture.shot)
 
     def _uploaded(self, tags: list[Any]) -> None:

@@ -186,7 +186,7 @@ class Layout:
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
-        """Show the buttons that choose between two maps and select the right-hand map, if `wanted`.
+        """If `wanted`, show the buttons that choose between two maps, and select the right-hand map.
 
         Otherwise hide the buttons and select the left-hand map. In both cases, the loss curve of the right-hand map is
         hidden until its first loss.

@@ -126,7 +126,7 @@ class LimitedServer(HTTPServer):
 
 
 class Stream(IOStream):
-    """A connection that is listed in `streams` while it is open; `taken_at` is the time of the last data accepted."""
+    """A connection that is listed in `streams` while open; `taken_at` is the time when its client last took data."""
 
     def __init__(self, connection: socket.socket, streams: set[Stream], buffer: int | None, chunk: int | None):
         super().__init__(connection, max_buffer_size=buffer, read_chunk_size=chunk)

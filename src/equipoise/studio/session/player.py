@@ -110,7 +110,7 @@ class Player:
         runs = self.worker.runs
 
         def advance() -> bool | None:
-            """Take a chunk of iterations; return whether all runs have reached theirs, or None if it was cancelled."""
+            """Take a chunk of iterations; return whether the replay is complete, or None if it was cancelled."""
             if self.worker.runs is not runs:
                 return None
             for run, goal in zip(runs, iterations, strict=True):
