@@ -1,4 +1,4 @@
-"""Base class of methods whose minimum is known in closed form; gradient descent reaches the same minimum."""
+"""Base class of methods whose loss has a closed-form minimum, which gradient descent reaches as well."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class DoubleKernel(Embedding):
         Number of neighbours of each point; reduced to n − 1, with a warning, if it is larger.
     bandwidth : {"local", "global"} or float, default="local" (DKLLE: inf)
         Width σ of the Gaussian kernel on the data. "local": for each point, the root mean square distance to its
-        neighbours; "global": the root mean square of the local widths; a number: σ itself; inf: the limit of a wide
-        kernel, in which the kernel on the data becomes linear.
+        neighbours; "global": the root mean square of the local widths; a number: σ itself; inf: the limit σ → ∞, in
+        which the kernel on the data acts like the inner product of the rows.
     """
 
     init: Any = "spectral"

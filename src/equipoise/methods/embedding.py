@@ -213,7 +213,7 @@ class Embedding(Estimator):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
-        """Return the problem, the checked input and the builder of affinities; a map `init` replaces the parameter."""
+        """Return the problem, the checked input and the builder of affinities; start from the map `init`, if given."""
         self.check_parameters()
         kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
         if type(kernel).__module__ != Kernel.__module__:  # tests compare the built-in ones with their closed forms

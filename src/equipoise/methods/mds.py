@@ -57,7 +57,7 @@ STORED = 10_000  # points up to which all δ are stored, 200 MB at most, on a de
 
 @dataclass(eq=False, repr=False)
 class MDS(Estimator):
-    """Multidimensional scaling: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², distances d in the map, dissimilarities δ.
+    """Multidimensional scaling: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)² for distances d in the map and dissimilarities δ.
 
     The force −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j) is attraction plus repulsion: every
     pair attracts like a spring of length 0 and repels with a force that does not decrease with distance (docs/math.md,
@@ -212,7 +212,7 @@ class MDS(Estimator):
         return OrdinalStress(delta, n, n_threads, w), ranks
 
     def _bytes_per_pair(self, source: Input, engine: str) -> float:
-        """Return the peak main memory of a fit, in bytes divided by n²; 0 if not all pairs are stored."""
+        """Return the peak main memory of a fit in bytes, divided by n²; 0 if not all pairs are stored."""
         # Measured as the peak of fits of 4,000 points, less blocks of fixed size: δ of the pairs i < j in float32; for
         # ordinal stress δ, its ranks and their order in float64; for PyTorch both halves of δ, and distances.
         if self.stress == "ordinal":

@@ -165,7 +165,10 @@ class NeighborEmbedding(Embedding):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SNE(NeighborEmbedding):
-    """Original stochastic neighbour embedding: Σ_i KL(p_{·|i} ‖ q_{·|i}), Gaussian kernel (Hinton & Roweis 2002)."""
+    """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002).
+
+    p_{·|i} and q_{·|i} are the affinities of point i to all other points, in the data and in the map; each sums to 1.
+    """
 
     def _kernel(self) -> Kernel:
         return kernels.Gaussian()

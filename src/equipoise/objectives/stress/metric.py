@@ -96,7 +96,7 @@ class AllPairs(Metric):
 
 
 class FromPoints(Metric):
-    """Metric stress with δ_ij the Euclidean distance between rows i and j of X (n, D), recomputed at every pass."""
+    """Metric stress where δ_ij is the Euclidean distance between rows i and j of X (n, D), recomputed at every pass."""
 
     def __init__(self, X: Array, n_threads: int):
         self.X, self.n_threads = np.ascontiguousarray(X, dtype=np.float32), n_threads

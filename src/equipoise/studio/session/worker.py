@@ -80,7 +80,10 @@ class Worker:
         self._thread.join(seconds)
 
     def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
-        """Publish a frame of each run, by default the current one, in place of a waiting shot; called by a command."""
+        """Publish a frame of each run, by default the current one, in place of a waiting shot.
+
+        Call this only from the thread of the worker, that is, in a command.
+        """
         shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
         self._drop()
         self.shown = shot
