@@ -104,7 +104,7 @@ def test_pca_inverse_transform_of_tensors(digits):
     back = pca.inverse_transform(pca.embedding_)
     assert torch.is_tensor(back) and relative_error(back, digits) < 1e-12
     assert isinstance(pca.components_, np.ndarray) and isinstance(pca.inverse_transform(np.zeros((1, 64))), np.ndarray)
-    with pytest.raises(ValueError, match=r"Y has shape \(2, 3\); expected \(m, 64\)"):
+    with pytest.raises(ValueError, match=r"Y has shape \(2, 3\); pass an array \(m, 64\)"):
         pca.inverse_transform(torch.zeros(2, 3))
     few, wide = X[:9], torch.as_tensor(np.random.default_rng(0).standard_normal((40, 1500)))
     for table in (few, wide):  # fewer rows than columns
