@@ -77,6 +77,12 @@ def test_palette_is_distinguishable_with_colour_blindness(theme, min_distance, b
     assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > min_distance
 
 
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_no_class_is_grey_like_missing_values(theme):
+    a, b = lab(linear(theme.colors))[:, 1:].T
+    assert np.hypot(a, b).min() > 20  # greys have about 0
+
+
 def test_colours_contrast_with_the_dark_background():
     luminance = linear([*DARK.colors, *color_ramp(DARK), DARK.background]) @ [0.2126, 0.7152, 0.0722]
     contrast = (luminance + 0.05) / (luminance[-1] + 0.05)

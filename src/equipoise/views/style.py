@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-# M. A. Petroff, "Accessible Color Sequences for Data Visualization", 2021 (arXiv:2107.02270), ten colours,
-# with the greys moved to the end. Under simulated protanopia, deuteranopia and tritanopia any two differ by
-# at least 17 in CIELAB (tests/views/test_plot.py).
-COLORS = ("#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#92dadd", "#a96b59", "#e76300", "#b9ac70", "#94a4a2", "#717581")
+# M. A. Petroff, "Accessible Color Sequences for Data Visualization", 2021 (arXiv:2107.02270), ten colours. The two
+# greys look alike, and like missing values; pink and indigo, found by a search, replace them. Under simulated
+# protanopia, deuteranopia and tritanopia any two differ by at least 17 in CIELAB (tests/views/test_plot.py).
+COLORS = ("#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#92dadd", "#a96b59", "#e76300", "#b9ac70", "#cc528f", "#4733ff")
 
 
 def _lighten(color: str, amount: float) -> str:
