@@ -211,6 +211,20 @@ def test_over_must_have_the_same_dimension(rng):
         eq.plot(rng.normal(size=(5, 2)), over=rng.normal(size=(9, 3)))
 
 
+def texts_below(figure, names=()):
+    """Return the texts of a map that are not among `names`: its note."""
+    axes = figure.axes[0]
+    return [text for text in (axes.get_xlabel(), *(t.get_text() for t in axes.texts)) if text and text not in names]
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_note_is_written_once(d, rng):
+    names = [f"the long name of class {i}" for i in range(150)]
+    figure = eq.plot(0.1 * rng.normal(size=(150, d)), names, over=rng.normal(size=(9, d)))
+    (note,) = texts_below(figure, names)
+    assert note.startswith("grey: the 9 points of the original map; ") and note.endswith("class names did not fit")
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_class_names_never_overlap_and_stay_inside_the_figure(d, rng):
     number = np.arange(1200) % 40
@@ -220,8 +234,9 @@ def test_class_names_never_overlap_and_stay_inside_the_figure(d, rng):
     assert not any(overlap(a, b) for a, b in itertools.combinations(found.values(), 2))
     frame = figure.bbox
     assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y0 <= frame.y1 for box in found.values())
-    left_out = 40 - len(found)
-    note = figure.axes[0].get_xlabel()
+    names = {f"the class {i}" for i in range(40)}
+    left_out = len(names - set(found))
+    note = " ".join(texts_below(figure, names))
     assert (f"{left_out} of 40 class names did not fit" in note) == (left_out > 0)
     assert len(found) > 15
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_DOTS = 100_000  # maps with more points are drawn as an image of their density; chosen
 TITLE_ROOM = 0.4  # inches above and below the map for the title and a note
+NOTE = "note"  # marks the note among the texts of 3-D axes
 MARGIN = 0.04  # around the map, as a fraction of its larger side; three times that for arrows; chosen
 
 
@@ -167,7 +168,7 @@ def _style_axes(axes: Any, points: Array, theme: Theme, title: str, note: str, m
     axes.set_facecolor(theme.background)
     axes.set_title(as_text(title), color=theme.text, parse_math=False)
     if axes.name == "mollweide":
-        axes.set_xlabel(note, color=theme.muted, parse_math=False)
+        _write_note(axes, note, theme)
         axes.grid(True, color=theme.missing)
         axes.spines["geo"].set_color(theme.missing)
         axes.set_axisbelow(True)
@@ -186,12 +187,23 @@ def _style_axes(axes: Any, points: Array, theme: Theme, title: str, note: str, m
             axis.set_ticklabels([])
             axis.line.set_color(theme.missing)
             axis.set_tick_params(color=theme.missing)
-        if note:
-            axes.text2D(0.5, 0, note, transform=axes.transAxes, ha="center", color=theme.muted, parse_math=False)
+        _write_note(axes, note, theme)
         return
     hide_axes(axes)
     axes.set_aspect("equal", adjustable="box")
-    axes.set_xlabel(note, color=theme.muted, parse_math=False)
+    _write_note(axes, note, theme)
+
+
+def _write_note(axes: Any, note: str, theme: Theme) -> None:
+    """Write a note below the map, instead of an earlier note."""
+    if axes.name != "3d":
+        axes.set_xlabel(note, color=theme.muted, parse_math=False)
+        return
+    for text in [text for text in axes.texts if text.get_label() == NOTE]:
+        text.remove()
+    if note:  # the label of an axis would follow that axis
+        style = {"ha": "center", "color": theme.muted, "parse_math": False, "label": NOTE}
+        axes.text2D(0.5, 0, note, transform=axes.transAxes, **style)
 
 
 def _draw_color_bar(axes: Any, numbers: Numbers, theme: Theme) -> None:
@@ -285,8 +297,8 @@ def _draw_names(
     """Draw the class names, and add to the note how many did not fit."""
     left_out = draw_names(axes, _to_2d(axes, centers), _to_2d(axes, points), classes, theme, drawn)
     if left_out:
-        missing = f"{left_out} of {len(classes.names)} class names did not fit"
-        axes.set_xlabel(f"{note}; {missing}" if note else missing, color=theme.muted, parse_math=False)
+        missing = f"{left_out:,} of {len(classes.names):,} class names did not fit"
+        _write_note(axes, f"{note}; {missing}" if note else missing, theme)
 
 
 def _rgb(color: str) -> tuple[float, float, float]:
