@@ -221,7 +221,7 @@ def test_links_round_trip():
         ("method=pca", "unknown method 'pca'"),
         ("seed=-1", "seed in the link must be a non-negative integer"),
         ("iteration=1e9", "iteration in the link"),
-        ("iteration=99999999", "must be at most 20000, got 99999999"),
+        ("iteration=99999999", "must be at most 20,000, got 99,999,999"),
         ("perplexity=ten", "perplexity in the link must be a number"),
         ("perplexity=nan", "perplexity must be a finite number"),
         ("rho=0.5", "tsne has no parameter 'rho'"),
@@ -244,6 +244,13 @@ def test_link_of_too_many_changes_raises():
     recipe = Recipe(events=tuple(Event(t, "perplexity", 10.123456) for t in range(1, 600)))
     with pytest.raises(ValueError, match="copy the Python"):
         to_query(View(runs=(LinkedRun(recipe, 700),)))
+
+
+def test_link_of_too_many_iterations_raises():
+    longest = View(runs=(LinkedRun(iteration=20_000), LinkedRun(iteration=10)))
+    assert from_query(to_query(longest)) == longest
+    with pytest.raises(ValueError, match="at most 20,000 iterations, but the run is at iteration 20,001; reset it"):
+        to_query(View(runs=(LinkedRun(iteration=10), LinkedRun(iteration=20_001))))
 
 
 def test_files_outside_the_folder_are_rejected(tmp_path):

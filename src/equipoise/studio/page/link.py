@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from ..session.parameters import METHODS, Value
 from ..session.recipe import RESET_MOMENTUM, Event, Recipe
 
-MAX_ITERATIONS = 20_000  # maximum iteration in a link
+MAX_ITERATIONS = 20_000  # maximum iteration in a link, which is replayed when the link is opened
 COLORS = ("class", "trust")
 MAX_LENGTH = 8000  # characters of a link; browsers and proxies accept at least this many
 
@@ -33,7 +33,13 @@ class View:
 
 
 def to_query(view: View) -> str:
-    """Return the query of a link, without the question mark."""
+    """Return the query of a link, without the question mark; raise ValueError if no link can describe the state."""
+    furthest = max(shown.iteration for shown in view.runs)
+    if furthest > MAX_ITERATIONS:
+        raise ValueError(
+            f"a link replays at most {MAX_ITERATIONS:,} iterations, but the run is at iteration {furthest:,}; reset it,"
+            " or copy the Python code"
+        )
     pairs = [("data", view.data)]
     for prefix, shown in zip(("", "b."), view.runs, strict=False):
         recipe = shown.recipe
@@ -84,7 +90,7 @@ def _parse_run(given: dict[str, str]) -> LinkedRun:
     seed = _parse_integer("seed", given.get("seed", "0"))
     iteration = _parse_integer("iteration", given.get("iteration", "0"))
     if iteration > MAX_ITERATIONS:
-        raise ValueError(f"iteration in the link must be at most {MAX_ITERATIONS}, got {iteration}")
+        raise ValueError(f"iteration in the link must be at most {MAX_ITERATIONS:,}, got {iteration:,}")
     events = tuple(_parse_event(text) for text in given.get("changes", "").split("_") if text)
     first = tuple(
         (name, _parse_value(name, text))
