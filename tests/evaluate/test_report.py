@@ -118,6 +118,8 @@ def test_coincident_points_have_infinite_stretch(rng):
     X = rng.normal(size=(60, 3))
     report = eq.evaluate(X, np.repeat([[0.0], [1.0]], 30, axis=0))
     assert report.stretch == np.inf and verdicts(report)["sizes"] == NOT and "inf" in str(report)
+    assert "inf" not in report.sentences[4]
+    assert "at least 5% of the pairs coincide in the map although they differ in the data." in report.sentences[4]
 
 
 @pytest.mark.parametrize(("n", "k"), [(200, 15), (60, 29), (60, 50)])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from .map_measures import MapMeasures
 
 READ, CARE, NOT = "read", "with care", "do not read"
@@ -109,8 +111,7 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
         _reading(
             "sizes",
             STRETCH.verdict(-measures.stretch),
-            ": equal lengths in the map correspond to distances in the data that differ up to"
-            f" {measures.stretch:.1f}-fold, for 90% of the pairs",
+            _describe_stretch(measures.stretch),
         ),
         _reading("densities", RANKS.verdict(density), f" (rank correlation of the neighbour distances {density:.2f})"),
     )
@@ -119,6 +120,15 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
 
 def _reading(about: str, verdict: str, numbers: str) -> Reading:
     return Reading(about, verdict, f"{SENTENCES[about][verdict]}{numbers}.")
+
+
+def _describe_stretch(stretch: float) -> str:
+    if np.isinf(stretch):  # the 5% quantile of d_y / d_x is 0
+        return ": at least 5% of the pairs coincide in the map although they differ in the data"
+    return (
+        ": equal lengths in the map correspond to distances in the data that differ up to"
+        f" {stretch:.1f}-fold, for 90% of the pairs"
+    )
 
 
 def _interpret_classes(in_map: float, in_data: float) -> Reading:
