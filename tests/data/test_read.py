@@ -116,6 +116,8 @@ def test_numeric_classes_are_sorted_and_missing_labels_are_named():
     found = read("x,y\n1,10\n2,9\n3,10\n", label="y")
     assert found.classes == ("9", "10") and list(found.labels) == [1, 0, 1]
     assert read("x,y\n1,a\n2,\n", label="y").classes == ("a", "missing")
+    found = read("x,y\n1,10\n2,\n3,2\n4,1\n", label="y")
+    assert found.classes == ("1", "2", "10", "missing") and list(found.labels) == [2, 3, 1, 0]
 
 
 def test_extra_columns_may_have_gaps_or_become_text(monkeypatch):

@@ -113,13 +113,13 @@ def list_names(names: Iterable[str]) -> str:
 def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:
     """Return the class index of each row and the class names, sorted as numbers if all are numbers, else as text.
 
-    Rows without a value get the class "missing", which is text.
+    Rows without a value get the class "missing", which is the last one among numbers.
     """
     texts = to_texts(values)
     texts[texts == ""] = MISSING
     names = sorted(set(texts))
     with suppress(ValueError):
-        names.sort(key=float)
+        names.sort(key=lambda name: np.inf if name == MISSING else float(name))
     index = {name: c for c, name in enumerate(names)}
     return np.fromiter((index[text] for text in texts), dtype=np.int64, count=len(texts)), tuple(names)
 
