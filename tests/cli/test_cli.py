@@ -2,9 +2,7 @@
 
 import re
 import shlex
-import sys
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pytest
 from support.command_line import one_line_error
@@ -99,9 +97,9 @@ def test_help_examples_run(verb, tmp_path, monkeypatch):
 def test_studio_passes_options_to_serve(monkeypatch, tmp_path):
     pytest.importorskip("bokeh")
     calls = []
-    fake = SimpleNamespace(serve=lambda *data, **settings: calls.append((*data, settings)))
-    for module in ("equipoise.studio", "equipoise.studio.server.serve"):
-        monkeypatch.setitem(sys.modules, module, fake)
+    monkeypatch.setattr(
+        "equipoise.studio.server.serve.serve", lambda *data, **settings: calls.append((*data, settings))
+    )
     (tmp_path / "t.csv").write_text("a,kind\n1,x\n3,y\n")
     assert main(["studio"]) == 0
     assert main(["studio", str(tmp_path / "t.csv"), "--label", "kind", "--port", "5006", "--no-browser"]) == 0
