@@ -137,3 +137,24 @@ def test_overlapping_limits_restore_the_number_of_threads_from_before_the_first(
         assert found == [3, 3]
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("place", ["training.Training.move", "training.Training.__init__", "encoder.encode"])
+def test_out_of_memory_error_names_the_batch_size(place, monkeypatch):
+    def raise_out_of_memory(*arguments):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(f"equipoise.methods.parametric.{place}", raise_out_of_memory)
+    needed = r"^GPU out of memory: Parametric with \d+ rows of \d+ columns needs about 0\.\d+ GB"
+    with pytest.raises(MemoryError, match=rf'{needed}.* a smaller batch_size or encoder, or device="cpu"\.$'):
+        small(epochs=1).fit(X)
+
+
+def test_out_of_memory_in_transform_raises_memory_error(monkeypatch):
+    def raise_out_of_memory(*arguments):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    encoder = small(epochs=1).fit(X)
+    monkeypatch.setattr("equipoise.methods.parametric.encoder.encode", raise_out_of_memory)
+    with pytest.raises(MemoryError, match="^GPU out of memory: Parametric with 3 rows"):
+        encoder.transform(X[:3])

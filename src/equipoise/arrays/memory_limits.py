@@ -145,12 +145,15 @@ def is_out_of_memory(error: Exception) -> bool:
     return type(error).__name__ == "OutOfMemoryError"
 
 
-def gpu_out_of_memory(what: str, n_bytes: float) -> MemoryError:
-    """Return the error for a GPU that has too little memory for `what`, which needs `n_bytes`."""
+def gpu_out_of_memory(what: str, n_bytes: float, smaller: str = "perplexity or n_neighbors") -> MemoryError:
+    """Return the error for a GPU that has too little memory for `what`, which needs `n_bytes`.
+
+    `smaller` names the parameters that save memory if they are smaller.
+    """
     import torch
 
     free = f", {torch.cuda.mem_get_info()[0] / 1e9:.2g} GB are free" if torch.cuda.is_available() else ""
     return MemoryError(
         f"GPU out of memory: {what} needs about {n_bytes / 1e9:.2g} GB{free}."
-        ' Use fewer rows, a smaller perplexity or n_neighbors, or device="cpu".'
+        f' Use fewer rows, a smaller {smaller}, or device="cpu".'
     )

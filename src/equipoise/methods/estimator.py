@@ -80,6 +80,7 @@ def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the estimators, which map n points to an array (n, n_components)."""
 
+    _GPU_PARAMETERS = "perplexity or n_neighbors"  # smaller ones save GPU memory
     n_components: int
     n_jobs: int | None
     _data: Input  # the checked input, after fit
@@ -180,7 +181,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 raise
             n, D = self._shape_of(X)
             what = self._describe_fit(X) + (f" to place among {n_fitted:,} fitted rows" if n_fitted else "")
-            raise gpu_out_of_memory(what, self._gpu_bytes(n_fitted + n, D)) from None
+            raise gpu_out_of_memory(what, self._gpu_bytes(n_fitted + n, D), self._GPU_PARAMETERS) from None
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

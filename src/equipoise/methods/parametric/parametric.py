@@ -20,6 +20,7 @@ from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
 from ...inputs import is_space
+from ...memory import gpu_memory
 from ...optimize.descent import Descent, split_callbacks
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .training import Settings, Training
 
 LARGEST_RATE = 1e37  # Adam's first steps are ten times the rate, in float32
+LAYER_VALUES = 3 * 256  # in the hidden layers of the default encoder (encoder.py), per row
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points, to construct the loss of a method
 
 
@@ -99,6 +101,7 @@ class Parametric(Estimator):
 
     method: Embedding | None = None
     _: KW_ONLY
+    _GPU_PARAMETERS = "batch_size or encoder"
     encoder: Any = None
     epochs: int = 200
     batch_size: int = 512
@@ -112,6 +115,12 @@ class Parametric(Estimator):
     @property
     def _n_features_out(self) -> int:
         return self._method().n_components
+
+    def _gpu_bytes(self, n: int, D: int) -> float:
+        # The table; for a batch, the values in the layers of the default encoder at both ends of every edge and the
+        # distances of all pairs, three arrays of each: values, their functions, and gradients.
+        batch = min(int(self.batch_size), n)
+        return gpu_memory(n, D, 0) + 24.0 * batch * (D + LAYER_VALUES) + 12.0 * batch**2
 
     def _method(self) -> Embedding:
         return TSNE() if self.method is None else self.method
@@ -136,7 +145,8 @@ class Parametric(Estimator):
         rows = _as_rows(X, 2)
         validate_data(self, X, skip_check_array=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with lock_checkpoints(self.callbacks), progress.shown(self.verbose) as displayed:
+        shown = progress.shown(self.verbose)
+        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             print_losses = bool(self.verbose) and not displayed
             settings = self._settings(seed, print_losses)
             training, problem = self._prepare(X, y, rows, device, settings)
@@ -232,8 +242,9 @@ class Parametric(Estimator):
         check_is_fitted(self, "embedding_")
         rows = _as_rows(X, 1)
         validate_data(self, X, reset=False, skip_check_array=True)
-        Y = self._encode(self.encoder_, rows)
-        return Y if is_tensor(X) else to_numpy(Y)
+        with self._explain_out_of_memory(X):
+            Y = self._encode(self.encoder_, rows)
+            return Y if is_tensor(X) else to_numpy(Y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Train the encoder on X and return the positions (n, d) of the rows of X, as a tensor if X is a tensor."""
