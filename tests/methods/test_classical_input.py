@@ -159,3 +159,16 @@ def test_classical_mds_of_a_table_has_at_most_as_many_axes_as_columns():
     with pytest.raises(ValueError, match="n_components=3 is too large for n_features=2; use at most 2"):
         eq.ClassicalMDS(n_components=3).fit(X)
     assert eq.ClassicalMDS(n_components=3, metric="cityblock").fit(X).embedding_.shape == (50, 3)
+
+
+@pytest.mark.parametrize("n_landmarks", [None, 61])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_transform_gives_a_row_the_same_bytes_alone_and_among_others(engine, metric, n_landmarks, rng):
+    if engine == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    table, new = rng.normal(size=(150, 50)), rng.normal(size=(70, 50))
+    method = eq.ClassicalMDS(metric=metric, n_landmarks=n_landmarks, engine=engine, device="cpu", random_state=0)
+    together = method.fit(table).transform(new)
+    alone = np.vstack([method.transform(new[i : i + 1]) for i in range(len(new))])
+    assert alone.tobytes() == together.tobytes()

@@ -19,6 +19,7 @@ from ..arrays.namespace import LARGEST, check_finite
 from ..arrays.tiles import in_tiles
 from ..arrays.to_device import as_tensor, available_device
 from ..linalg.pca import finish, principal_scores
+from ..linalg.row_products import by_row_blocks
 from ..neighbors.gpu import search
 from ..neighbors.gpu_scan import nearest
 from ..neighbors.search import MIN_RECALL
@@ -126,7 +127,7 @@ class DeviceTable(Input):
         return rows
 
     def squared_to_all(self, X: torch.Tensor) -> Array:
-        return np.asarray(self.squared_from(X).cpu())
+        return np.asarray(by_row_blocks(self.squared_from, X).cpu())
 
     def squared_from(self, X: torch.Tensor) -> torch.Tensor:
         """Return d² (m, n) from new rows to every point in float64, on the device."""

@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import euclidean_distances, pairwise_distances
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
 
 from .. import _core
 from .._tags import tagged
@@ -19,6 +21,7 @@ from ..data import check_distances, check_finite
 from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
 from ..linalg.pca import one_blas_thread, principal_components
+from ..linalg.row_products import by_row_blocks
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.vectors import (
     VECTORS,
@@ -207,12 +210,21 @@ class Table(Input):
         if is_euclidean(self.metric):
             X, V = self.scaled(X), self.scaled(self.X)
             center = V.mean(axis=0)  # products lose digits far from the origin
-            return np.asarray(euclidean_distances(X - center, V - center, squared=True))
-        D = pairwise_distances(X, self.X, metric=self.metric, **self._parameters)
+            X, V = X - center, V - center
+            norms = row_norms(V, squared=True)
+            return by_row_blocks(lambda rows: euclidean_distances(rows, V, Y_norm_squared=norms, squared=True), X)
+        D = self._from_new(X, self.X)
         return np.asarray(square(D, self.exponent or 0))
 
     def new_block(self, X: Array, columns: Array) -> Array:
-        return self._between(X, self.X[columns])
+        return self._from_new(X, self.X[columns])
+
+    def _from_new(self, X: Array, B: Array) -> Array:
+        """Return the distances (m, k) from new rows to rows B (k, D); a row does not depend on the others."""
+        if not (isinstance(self.metric, str) and self.metric == "cosine"):
+            return self._between(X, B)
+        V = normalize(B)
+        return by_row_blocks(lambda rows: np.clip(1 - normalize(rows) @ V.T, 0, 2), X)
 
     def _between(self, A: Array, B: Array) -> Array:
         if isinstance(self.metric, str) and self.metric == "inner_product":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from .._types import Array
-from ..arrays.namespace import is_numpy
+from ..arrays.namespace import array_namespace, is_numpy
 from .pca import one_blas_thread
 
 ROWS = 64  # rows per call of BLAS: a multiple of the rows that its kernels compute at once
@@ -21,8 +22,10 @@ def multiply_rows(A: Any, B: Any) -> Any:
     So dense NumPy arrays are multiplied as contiguous blocks of `ROWS` rows, the last one filled up with zeros, on one
     thread: a row of the result depends on that row of A and on B only.
     """
-    if sparse.issparse(A) or not is_numpy(A):
+    if sparse.issparse(A):
         return A @ B
+    if not is_numpy(A):
+        return by_row_blocks(lambda rows: rows @ B, A)
     A, B = np.asarray(A, dtype=np.float64), np.ascontiguousarray(B, dtype=np.float64)
     result = np.empty((len(A), B.shape[1]))
     block = np.zeros((ROWS, A.shape[1]))
@@ -33,6 +36,20 @@ def multiply_rows(A: Any, B: Any) -> Any:
             block[len(rows) :] = 0.0
             result[start : start + ROWS] = (block @ B)[: len(rows)]
     return result
+
+
+def by_row_blocks(function: Callable[[Any], Any], A: Any) -> Any:
+    """Return `function` of the rows of A (m, k), an array (m, d), with the same bytes for a row however many there are.
+
+    A is an array of any library. `function` may use matrix products; it is called with contiguous blocks of `ROWS`
+    rows, the last one filled up with its first row.
+    """
+    xp, parts = array_namespace(A), []
+    with one_blas_thread():
+        for start in range(0, len(A), ROWS):
+            rows = A[start : start + ROWS]
+            parts.append(function(xp.concat([rows] + [rows[:1]] * (ROWS - len(rows))))[: len(rows)])
+    return xp.concat(parts)
 
 
 def multiply_vector(v: Any, B: Any) -> Array:
