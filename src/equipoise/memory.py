@@ -73,7 +73,7 @@ def host_memory(n: int, D: int, d: int, k: int, engine: str, metric: Any, *, kl:
 
 def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice: str) -> None:
     """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
-    what = f"{method} compares all pairs of {n} points, which"
+    what = f"{method} compares all pairs of {n:,} points, which"
     require_memory(bytes_per_pair * float(n) ** 2, what, available_memory(), advice)
 
 

@@ -121,7 +121,7 @@ def test_unconverged_eigenvectors_warn_and_are_smooth(monkeypatch):
     monkeypatch.setattr(laplacian, "eigsh", never)
     with pytest.warns(
         UserWarning,
-        match=r"spectral initial map of 2000 points did not converge in 100 restarts and is replaced by 100",
+        match=r"spectral initial map of 2,000 points did not converge in 100 restarts and is replaced by 100",
     ):
         Y = spectral(W, 2, seed())
     rough = np.abs(Y[:, None] - Y[kneighbors_graph(X, 5).indices.reshape(-1, 5)]).mean()

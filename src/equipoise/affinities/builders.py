@@ -167,8 +167,8 @@ class LocallyLinear:
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         if data.coordinates is None and sparse.issparse(X):
             raise ValueError(
-                f"X contains only some of the distances to the {data.n} fitted points, but locally linear weights need"
-                f" all of them; pass a dense array (m, {data.n})"
+                f"X contains only some of the distances to the {data.n:,} fitted points, but locally linear weights"
+                f" need all of them; pass a dense array (m, {data.n})"
             )
         nearby = data.nearest(X, self.bandwidth.k, self.n_threads)
         return self._weights(data, nearby.d2, self.bandwidth.of_new(nearby.d2), X), nearby.twins
@@ -236,8 +236,8 @@ def _require_distances_among_neighbors(data: Input) -> None:
         )
     if isinstance(data, FromSpace) and data.n > MOST:
         raise ValueError(
-            f"{what}; with a metric space this requires all distances, which are stored for up to {MOST} points, but X"
-            f" has {data.n}. Use spaces.Restriction to keep fewer points"
+            f"{what}; with a metric space this requires all distances, which are stored for up to {MOST:,} points, but X"
+            f" has {data.n:,}. Use spaces.Restriction to keep fewer points"
         )
     if data.coordinates is None or is_euclidean(data.metric):
         return
@@ -249,6 +249,6 @@ def _require_distances_among_neighbors(data: Input) -> None:
         )
     if data.n > MOST:
         raise ValueError(
-            f"{what}; with metric={name} this requires all distances, which are stored for up to {MOST} points, but X"
-            f' has {data.n}. Use metric="euclidean", or fewer points'
+            f"{what}; with metric={name} this requires all distances, which are stored for up to {MOST:,} points, but X"
+            f' has {data.n:,}. Use metric="euclidean", or fewer points'
         )

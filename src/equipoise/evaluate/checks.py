@@ -32,7 +32,7 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]
     Y = check_map(Y)
     if n != len(Y):
         raise ValueError(
-            f"X has {plural(n, 'point')} and Y has {len(Y)}; they must be the same points, in the same order"
+            f"X has {plural(n, 'point')} and Y has {len(Y):,}; they must be the same points, in the same order"
         )
     return check_data(X, metric), Table(Y, "euclidean")
 
@@ -57,7 +57,7 @@ def check_data(X: Any, metric: Any = "euclidean") -> Input:
     data = make_input(as_array(X), metric, pairs=True)
     _require_points(data.n, "X")
     if data.points is not None and not np.ptp(data.points, axis=0).any():
-        raise ValueError(f"all {data.n} rows of X are equal, so there are no distances to compare; check the data")
+        raise ValueError(f"all {data.n:,} rows of X are equal, so there are no distances to compare; check the data")
     if data.known is not None:
         raise ValueError(
             f"X contains only some of the distances, but measures compare all pairs; pass a dense matrix ({data.n},"
@@ -82,7 +82,7 @@ def check_map(Y: Any) -> Array:
     _require_points(len(Y), "Y")
     if not np.ptp(Y, axis=0).any():
         raise ValueError(
-            f"all {len(Y)} points of Y are at the same position, so there is nothing to measure; pass a map with"
+            f"all {len(Y):,} points of Y are at the same position, so there is nothing to measure; pass a map with"
             " different positions"
         )
     return Y

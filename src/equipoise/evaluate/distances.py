@@ -145,7 +145,7 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
     d_x, d_y = data.pairs(i, j), embedding.pairs(i, j)
     if not (d_x != d_x[0]).any():
         raise ValueError(
-            f"the distances of all {len(i)} compared pairs in X equal {d_x[0]:g}, so their ranks are undefined; check"
+            f"the distances of all {len(i):,} compared pairs in X equal {d_x[0]:g}, so their ranks are undefined; check"
             " the data"
         )
     rho = rank_correlation(d_x, d_y)

@@ -42,7 +42,7 @@ def loss(method: Any, X: Any, Y: Any) -> float:
         )
     if count_points(X) != len(Y):
         raise ValueError(
-            f"X has {plural(count_points(X), 'point')} and Y has {len(Y)}; they must be the same points, in the same"
+            f"X has {plural(count_points(X), 'point')} and Y has {len(Y):,}; they must be the same points, in the same"
             " order"
         )
     method = clone(method)

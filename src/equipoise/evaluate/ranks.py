@@ -73,7 +73,7 @@ class Neighborhoods:
         embedding = Table(check_map(Y), "euclidean")
         if embedding.n != self.n:
             raise ValueError(
-                f"X has {self.n} points and Y has {embedding.n}; they must be the same points, in the same order"
+                f"X has {self.n:,} points and Y has {embedding.n:,}; they must be the same points, in the same order"
             )
         other = copy(self)
         for name in ("_from_x", "_from_y"):

@@ -100,7 +100,7 @@ class Report(MapMeasures):
         m = len(self.points)
         local = "all points" if m == self.n else f"{m:,} of {self.n:,} points"
         chosen = self.k < K and self.k == resolve_k("auto", self.n)
-        few = f" ({self.k} per point, since {K} are too many for {self.n} points)" if chosen else ""
+        few = f" ({self.k} per point, since {K} are too many for {self.n:,} points)" if chosen else ""
         return (
             f"Neighbours were measured for {local}{few}, distances for {len(self.shepard.d_x):,} pairs; ± is the"
             " standard error of a sampled number. A report describes one map; equipoise.stability shows how much the"

@@ -82,7 +82,7 @@ class Stability:
         runs, n, _ = self.maps.shape
         q50, q90 = np.nanquantile(self.variation, [0.5, 0.9])
         lines = [
-            f"{self.name}: {runs} runs with {self.causes}, {n} points",
+            f"{self.name}: {runs} runs with {self.causes}, {n:,} points",
             f"variation           median {q50:.3f}, 90% of the points below {q90:.3f} (0 fixed, 1 random)",
             f"neighbours kept     {np.nanmean(self.kept):.1%} of the {self.k} nearest, from run to run",
         ]

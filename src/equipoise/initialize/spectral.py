@@ -134,6 +134,6 @@ def _eigenmap(W: Matrix, d: int) -> Array:
 
 def _warn_not_converged(n: int) -> None:
     warn(
-        f"the spectral initial map of {n} points did not converge in {RESTARTS} restarts and is replaced by {STEPS}"
+        f"the spectral initial map of {n:,} points did not converge in {RESTARTS} restarts and is replaced by {STEPS}"
         ' smoothing steps; use init="random" or an array to avoid the wait',
     )

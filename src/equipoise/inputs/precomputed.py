@@ -89,7 +89,7 @@ class Distances(Input):
     def squared_to_all(self, X: Matrix) -> Array:
         if sparse.issparse(X):
             raise ValueError(
-                f"X contains only some of the distances to the {self.n} fitted points; pass all of them as a dense"
+                f"X contains only some of the distances to the {self.n:,} fitted points; pass all of them as a dense"
                 f" array (m, {self.n})"
             )
         return np.asarray(square(X, self.exponent or 0))

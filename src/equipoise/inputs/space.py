@@ -41,8 +41,8 @@ class FromSpace(Input):
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         if not self.has_principal:
             raise ValueError(
-                f'init="pca" computes all distances of a metric space, so it is limited to {PRINCIPAL} points, but this'
-                f' space has {self.n}; use init="spectral" or "random"'
+                f'init="pca" computes all distances of a metric space, so it is limited to {PRINCIPAL:,} points, but'
+                f' this space has {self.n:,}; use init="spectral" or "random"'
             )
         return super().principal(d, rng)
 

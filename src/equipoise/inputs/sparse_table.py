@@ -115,11 +115,11 @@ class SparseTable(Input):
         n, D = self.X.shape
         if self.metric not in PRODUCTS:
             raise ValueError(
-                f"{n} sparse rows are too many for an exact search with metric={self.metric!r}; use euclidean, cosine"
+                f"{n:,} sparse rows are too many for an exact search with metric={self.metric!r}; use euclidean, cosine"
                 ' or inner_product, or pass the neighbours as X=(indices, distances) with metric="precomputed"'
             )
         warn(
-            f"the neighbours of {n} sparse rows are approximate: they are found in the space of the {RANK} leading"
+            f"the neighbours of {n:,} sparse rows are approximate: they are found in the space of the {RANK} leading"
             f" singular vectors, not in all {D} columns; for exact neighbours pass them as X=(indices, distances) with"
             ' metric="precomputed"',
         )

@@ -28,7 +28,7 @@ class Varying(Distances):
 
     def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
         require_memory(
-            3 * 8.0 * len(X) ** 2, f"a function h(X) compares all pairs of {len(X)} points, which", available_memory()
+            3 * 8.0 * len(X) ** 2, f"a function h(X) compares all pairs of {len(X):,} points, which", available_memory()
         )
         self.X, self.H, self.h = X, H, h
         d2 = _quadratic_forms(X, H, X)

@@ -177,7 +177,7 @@ def _start(n: int) -> Array:
 def _not_converged(n: int, error: Exception) -> RuntimeError:
     """Return the error for a Lanczos run that did not converge."""
     return RuntimeError(
-        f"the eigenvectors of a matrix with {n} rows did not converge in {plural(RESTARTS, 'restart')} ({error}); the"
+        f"the eigenvectors of a matrix with {n:,} rows did not converge in {plural(RESTARTS, 'restart')} ({error}); the"
         ' eigenvalues may be nearly equal: use solver="flow" (classical methods), another n_neighbors, fewer'
         " n_components or a sample of the data"
     )

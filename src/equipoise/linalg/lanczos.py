@@ -90,7 +90,9 @@ def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) ->
         retained = size - b * max(1, (size - d) // (2 * b))
         V[:retained, :] = _constant(start, S[:, :retained].T) @ V
         H = np.diag(np.concatenate([values[:retained], np.zeros(size - retained)]))
-    raise NotConverged(f"the eigenvectors of a matrix with {n} rows did not converge in {plural(restarts, 'restart')}")
+    raise NotConverged(
+        f"the eigenvectors of a matrix with {n:,} rows did not converge in {plural(restarts, 'restart')}"
+    )
 
 
 def _constant(like: Any, values: Array) -> Any:

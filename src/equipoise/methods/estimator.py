@@ -253,9 +253,9 @@ def describe(problem: ForceProblem) -> str:
     """Return one line about the engine, the points and P."""
     P, (n, d) = problem.objective.affinities, problem.Y0.shape
     if not is_sparse(P):
-        return f"engine {problem.engine_name}: {n} points in {d}-D, dense P"
+        return f"engine {problem.engine_name}: {n:,} points in {d}-D, dense P"
     pairs = f"sparse P with {P.nnz / n:.0f} entries per row"
-    return f"engine {problem.engine_name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
+    return f"engine {problem.engine_name}: {n:,} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
 
 
 def print_loss(iteration: int, loss: float, Y: Any) -> None:

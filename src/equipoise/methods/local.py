@@ -116,7 +116,7 @@ class LLE(ClassicalEmbedding):
         """Place a new point at the weighted mean of its neighbours (Saul & Roweis 2003, section 6.1)."""
         if self._data.coordinates is None and sparse.issparse(X):
             raise ValueError(
-                f"LLE needs the distances of new points to all {self._data.n} fitted points, but X is sparse; pass a"
+                f"LLE needs the distances of new points to all {self._data.n:,} fitted points, but X is sparse; pass a"
                 f" dense array (m, {self._data.n})"
             )
         self._require_memory_for_pairs(self._data)

@@ -286,7 +286,8 @@ class MDS(Estimator):
                 n, d = problem.Y0.shape
                 progress.end_stage()
                 print(
-                    f"engine {problem.engine}: {n} points in {d}-D, {plural(len(problem.starts), 'start')}", flush=True
+                    f"engine {problem.engine}: {n:,} points in {d}-D, {plural(len(problem.starts), 'start')}",
+                    flush=True,
                 )
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])

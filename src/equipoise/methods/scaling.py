@@ -233,7 +233,7 @@ class ClassicalMDS(Scaling):
         data.warn_if_not_metric()
         if data.on_device:
             table = cast("DeviceTable", data)
-            require_gpu_memory(3 * 8 * data.n**2, f"storing all distances of {data.n} points on the GPU", str(device))
+            require_gpu_memory(3 * 8 * data.n**2, f"storing all distances of {data.n:,} points on the GPU", str(device))
             return self._gram_model(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
         require_memory_for_pairs(data.n, 32.0, "ClassicalMDS", LANDMARKS)  # d, d², a copy and B
         return self._gram_model(data, Inner(to_device(data.squared(), device)))

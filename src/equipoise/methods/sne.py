@@ -149,7 +149,7 @@ class NeighborEmbedding(Embedding):
     def _require_memory(self, data: Input) -> None:
         """Raise MemoryError unless the matrices of all pairs that a function g(Y) needs fit in memory."""
         n = data.n
-        what = f"a function g(Y) compares all pairs of {n} points in float64, which"
+        what = f"a function g(Y) compares all pairs of {n:,} points in float64, which"
         require_memory(3 * 8.0 * n**2, what, available_memory())
         table = getattr(data, "X", None)  # a tensor, if X was one
         if choose_device(self.engine, self.device, table)[1] == "cuda":

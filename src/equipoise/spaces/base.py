@@ -56,7 +56,9 @@ class MetricSpace:
     def _points(self, i: Any, name: str) -> Array:
         if i is None or isinstance(i, slice):
             advice = "use distances(i, j) with arrays of fewer indices"
-            require_memory(8.0 * self.n, f"an array of the indices of all {self.n} points", available_memory(), advice)
+            require_memory(
+                8.0 * self.n, f"an array of the indices of all {self.n:,} points", available_memory(), advice
+            )
             return np.arange(self.n)[i or slice(None)]
         return check_points(i, self.n, name)
 
