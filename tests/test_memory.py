@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from support.memory_limits import verdict
 
 import equipoise as eq
@@ -85,6 +87,47 @@ def test_lle_from_distances_raises_before_all_pairs_are_allocated(monkeypatch):
         with pytest.raises(MemoryError, match=message):
             call()
     eq.LLE().fit(np.random.default_rng(0).normal(size=(60, 5)))
+
+
+@pytest.mark.parametrize("method", [eq.ClassicalMDS(n_landmarks=20), eq.Isomap(n_landmarks=20)], ids=repr)
+def test_landmarks_beyond_the_available_memory_raise(method, monkeypatch):
+    monkeypatch.setattr("equipoise.methods.scaling.available_memory", lambda: 1e3)
+    message = r" of 60 points with n_landmarks=20 needs about 3.84e-05 GB.*; use fewer rows or a smaller n_landmarks$"
+    with pytest.raises(MemoryError, match=type(method).__name__ + message):
+        method.fit(np.random.default_rng(0).normal(size=(60, 5)))
+
+
+@pytest.mark.parametrize(
+    ("method", "fails"),
+    [
+        (eq.ClassicalMDS(metric="cosine"), True),
+        (eq.ClassicalMDS(n_landmarks=20), True),
+        (eq.Isomap(), True),
+        (eq.Isomap(n_landmarks=20), True),
+        (eq.ClassicalMDS(), False),
+        (eq.PCA(), False),
+        (eq.LLE(), False),
+        (eq.LaplacianEigenmaps(), False),
+    ],
+    ids=repr,
+)
+def test_transform_raises_if_distances_to_all_points_exceed_the_available_memory(method, fails, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    fitted = clone(method).fit(X)
+    monkeypatch.setattr("equipoise.memory.available_memory", lambda: 1e3)
+    fitted.transform(X[:3] + 1)  # little memory is not compared
+    monkeypatch.setattr("equipoise.memory.LITTLE", 0)
+    message = rf"^{type(method).__name__}.transform compares 3 rows with 60 points.*; transform fewer rows at a time$"
+    with pytest.raises(MemoryError, match=message) if fails else nullcontext():
+        fitted.transform(X[:3] + 1)
+
+
+def test_a_dense_decomposition_raises_if_the_available_memory_is_too_small(monkeypatch):
+    monkeypatch.setattr("equipoise.linalg.eigen.available_memory", lambda: 1e3)
+    with pytest.raises(
+        MemoryError, match=r"^decomposing a dense matrix with 400 rows needs about .* use fewer rows or components"
+    ):
+        eq.LaplacianEigenmaps(n_components=100).fit(np.random.default_rng(0).normal(size=(400, 5)))
 
 
 def test_mds_of_some_pairs_needs_no_memory_for_all_pairs(monkeypatch):

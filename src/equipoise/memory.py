@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
+from ._plural import plural
 from .affinities.perplexity import resolve_perplexity
 from .arrays.memory_limits import address_space_left, available_memory, require_memory
 from .arrays.namespace import is_integer
@@ -26,6 +27,7 @@ GPU_NEIGHBOR = 140  # bytes on a GPU per neighbour, most of them while P is symm
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MNIST in 2-D, 3-D was not measured
+LITTLE = 100e6  # bytes up to which `transform` does not read the limits, which takes longer than placing a row; chosen
 LIBRARIES = 500e6  # bytes of address space for BLAS and libraries that a first fit or transform loads; 470 MB measured
 THREAD = 80e6  # bytes of address space per thread: a stack of 8 MB and an arena of malloc, 64 MB
 
@@ -75,6 +77,13 @@ def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice:
     """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
     what = f"{method} compares all pairs of {n:,} points, which"
     require_memory(bytes_per_pair * float(n) ** 2, what, available_memory(), advice)
+
+
+def require_memory_for_new_rows(m: int, bytes_per_row: float, n: int, method: str) -> None:
+    """Raise MemoryError if placing m new rows among n points needs much memory, and more than is available."""
+    if (n_bytes := m * bytes_per_row) > LITTLE:
+        what = f"{method}.transform compares {plural(m, 'row')} with {n:,} points, which"
+        require_memory(n_bytes, what, available_memory(), "transform fewer rows at a time")
 
 
 @dataclass(frozen=True)

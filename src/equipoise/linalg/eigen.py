@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from .._plural import plural
 from .._types import Array, Matrix
-from ..arrays.memory_limits import available_memory
+from ..arrays.memory_limits import available_memory, require_memory
 from .pca import fix_signs, top_eigenvectors
 
 SMALL = 300  # rows up to which the dense matrix is decomposed, where Lanczos is no faster; chosen
@@ -93,6 +93,9 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
 
 def _bottom_of_dense(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     """Return the result of `bottom` from the dense matrix."""
+    if (n := A.shape[0]) > SMALL:
+        what = f"decomposing a dense matrix with {n:,} rows"
+        require_memory(3 * 8.0 * n**2, what, available_memory(), "use fewer rows or components")
     full = A.toarray()
     full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # at least ‖A‖: the eigenvalues 0 become the largest
     values, V = linalg.eigh(full, subset_by_index=[0, d - 1])

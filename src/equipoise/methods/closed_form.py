@@ -18,6 +18,7 @@ from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
 from ..linalg.pca import fix_signs, one_blas_thread
+from ..memory import require_memory_for_new_rows
 from ..objectives import ClosedForm
 from ..optimize.rules import Accelerated, Steady
 from ..problems.forces import ForceProblem, check_n_iter
@@ -120,6 +121,10 @@ class ClassicalEmbedding(Estimator):
     def _place(self, X: Any) -> Array:
         """Return the positions (m, d) of new rows X, which have been checked."""
         raise TypeError(f"{type(self).__name__} must define _place()")
+
+    def _bytes_per_new_row(self) -> float:
+        """Return the memory that `_place` needs for each new row, in bytes; 0 if it does not depend on n."""
+        return 0.0
 
     @accepts_cupy
     def problem(self, X: Any) -> ForceProblem:
@@ -243,7 +248,9 @@ class ClassicalEmbedding(Estimator):
         """Return the positions (m, d) of new rows X in the fitted map; each row is placed independently."""
         check_is_fitted(self, "embedding_")
         with one_blas_thread(), self._explain_out_of_memory(X, self._data.n):
-            Y = check_placed(self._place(self._check_new(X)))
+            rows = self._check_new(X)
+            require_memory_for_new_rows(rows.shape[0], self._bytes_per_new_row(), self._data.n, type(self).__name__)
+            Y = check_placed(self._place(rows))
             return on_device_of(X if is_device_array(self.embedding_) else None, Y)
 
     def __sklearn_tags__(self) -> Any:

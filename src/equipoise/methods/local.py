@@ -112,6 +112,9 @@ class LLE(ClassicalEmbedding):
     def _prepare_transform(self, model: Model) -> None:
         pass
 
+    def _bytes_per_new_row(self) -> float:
+        return 16.0 * self._data.n if self._data.coordinates is None else 0.0
+
     def _place(self, X: Any) -> Array:
         """Place a new point at the weighted mean of its neighbours (Saul & Roweis 2003, section 6.1)."""
         if self._data.coordinates is None and sparse.issparse(X):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.csr import dense
+from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data import is_neighbors
@@ -55,6 +56,8 @@ class Scaling(ClassicalEmbedding):
         self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
     ) -> Model:
         """Return the model with m landmarks; `squared(i)` returns the squared distances from points i to all points."""
+        what = f"{type(self).__name__} of {data.n:,} points with n_landmarks={m}"  # d², products, a copy and F
+        require_memory(32.0 * data.n * m, what, available_memory(), "use fewer rows or a smaller n_landmarks")
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
@@ -238,6 +241,9 @@ class ClassicalMDS(Scaling):
         require_memory_for_pairs(data.n, 32.0, "ClassicalMDS", LANDMARKS)  # d, d², a copy and B
         return self._gram_model(data, Inner(to_device(data.squared(), device)))
 
+    def _bytes_per_new_row(self) -> float:
+        return 0.0 if self._landmarks is None and isinstance(self._gram, Factor) else 32.0 * self._data.n
+
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:
             d2 = np.ascontiguousarray(self._data.squared_to_all(X)[:, self._landmarks.chosen])
@@ -307,6 +313,9 @@ class Isomap(Scaling):
             D = space.matrix()
             model = self._gram_model(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)
+
+    def _bytes_per_new_row(self) -> float:
+        return 40.0 * (self._data.n if self._landmarks is None else len(self._landmarks.chosen))
 
     def _place(self, X: Any) -> Array:
         """Return the positions of new points; a path from a new point begins with the step to one of its neighbours."""
