@@ -18,8 +18,9 @@ key_added : str, optional
 
 Notes
 -----
-With a `metric` or `h`, which apply to columns, the graph is not used. Methods that need more distances than a graph has
-(`pca`, `classical_mds`, `mds`, `lle`, `dklle`) never use it, and `pca` embeds `X` unless `use_rep` is set.
+The graph is not used if `metric` or the metric tensor `h` is set, because they apply to the columns of a table. Methods
+that need more distances than a graph has (`pca`, `classical_mds`, `mds`, `lle`, `dklle`) never use the graph, and `pca`
+embeds `X` unless `use_rep` is set.
 """
 
 from __future__ import annotations
@@ -47,9 +48,11 @@ class GraphUse:
     Attributes
     ----------
     required : callable
-        Returns the number of neighbours per point needed for the user's parameters; 0 if any number will do.
+        Takes the parameters that the user has set, and returns the number of neighbours per point that they require;
+        0 if they do not determine this number.
     parameters : callable
-        Returns the parameters to set for a graph with k neighbours per point, if any number of neighbours will do.
+        Takes the number k of neighbours per point in the graph, and returns the parameters that make the method use k
+        neighbours. It is called only if `required` returns 0.
     """
 
     required: Callable[[Parameters], float]

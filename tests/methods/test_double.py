@@ -310,7 +310,7 @@ def test_invalid_data_and_metrics_raise(X, monkeypatch):
         eq.DKLLE(metric="precomputed").problem(graph)
     with pytest.raises(ValueError, match="row 0 of the precomputed graph stores 29 neighbours, fewer than"):
         bandwidth.variances(graph, 40)
-    with pytest.raises(ValueError, match="only the distances from the same point are comparable"):
+    with pytest.raises(ValueError, match="distances from different points cannot be compared"):
         eq.DKLLE(metric="inner_product").problem(X)
     with pytest.raises(ValueError, match=re.escape("reg must be a positive number, got 0")):
         eq.DKLLE(reg=0).problem(X)
@@ -320,7 +320,7 @@ def test_invalid_data_and_metrics_raise(X, monkeypatch):
     with pytest.raises(ValueError, match="only some of the distances to the 30 fitted points"):
         method.transform(graph[:2])
     monkeypatch.setattr(builders, "MOST", 10)
-    with pytest.raises(ValueError, match=r"with metric=cityblock .* for at most 10 points; X has 30\. Use metric="):
+    with pytest.raises(ValueError, match=r"with metric=cityblock .* for up to 10 points, but X has 30\. Use metric="):
         eq.DKLLE(metric="cityblock").problem(X)
 
 

@@ -25,7 +25,8 @@ class Bandwidth:
     ----------
     bandwidth : "local", "global" or float
         "local" gives each point a σ_i of its own, whose square is the mean squared distance to its k nearest
-        neighbours; "global" gives all points the root of the mean σ_i². A number is σ itself.
+        neighbours. "global" gives all points the same σ, whose square is the mean of the local σ_i². A number is the
+        σ of all points.
     k : int
         Number of neighbours.
     """
@@ -37,7 +38,7 @@ class Bandwidth:
     def fit(self, d2: Matrix) -> Array:
         """Return σ_i² for each row of d2, a CSR matrix (n, n) of squared distances.
 
-        With "global", the mean σ_i² is stored for `of_new`.
+        With "global", σ² is stored for `of_new`; it is 1 if all local σ_i² are 0.
         """
         if not isinstance(self.bandwidth, str):
             return np.full(d2.shape[0], self.bandwidth**2)

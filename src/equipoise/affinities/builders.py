@@ -34,8 +34,8 @@ class Neighborhoods(Protocol):
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         """Return the affinities p_{j|i}, (n, n), and the recall of the neighbour search.
 
-        If `few` is True, the affinities are CSR, and those that are not precomputed are stored only for the nearest
-        neighbours of each point. If `few` is False, they may be dense.
+        If `few` is True, the result is CSR. It then contains all precomputed affinities; affinities computed from
+        distances are limited to the nearest neighbours of each point. If `few` is False, the result may be dense.
         """
         ...
 
@@ -128,13 +128,16 @@ class Fuzzy:
 @tagged("methods.neighborhoods.Given")
 @dataclass(frozen=True)
 class Given:
-    """Precomputed affinities, scaled to rows p_{j|i}."""
+    """Precomputed affinities, scaled by the function `scaled`: `of_rows` or `of_total` in perplexity.py."""
 
     scaled: Callable[[Matrix, type[np.floating]], Matrix]
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         if (P := data.affinities) is None:
-            raise TypeError(f'expected precomputed affinities, got {type(data).__name__}; omit affinity="precomputed"')
+            raise TypeError(
+                f'affinity="precomputed" requires affinities (n, n) as X, got {type(data).__name__}; pass affinities,'
+                " or omit affinity"
+            )
         return self.scaled(sparse.csr_matrix(P) if few else P, dtype), 1.0
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
@@ -189,11 +192,11 @@ class LocallyLinear:
 
 @tagged("methods.kernel_neighborhoods.Radial")
 class Radial:
-    """The kernel k_x = exp(−d²_ij / 2σ_iσ_j) of all pairs, or of each point and its nearest neighbours, symmetrised.
+    """The kernel k_x = exp(−d²_ij / 2σ_iσ_j) on the data, where `bandwidth` determines the σ_i.
 
     With the same σ for all points it is the Gaussian kernel; the product of local σ_i follows Zelnik-Manor & Perona
-    2004. σ_i is computed from k neighbours; the kernel is stored for 3k neighbours, or for all pairs. The diagonal,
-    which would be 1, is left out.
+    2004. If `few` is True, `rows` computes the kernel for the 3k nearest neighbours of each point and symmetrises it;
+    otherwise it computes the kernel for all pairs whose distance is known. The diagonal, which would be 1, is left out.
     """
 
     def __init__(self, bandwidth: Bandwidth, n_threads: int):
@@ -244,7 +247,7 @@ def _require_distances_among_neighbors(data: Input) -> None:
     name = getattr(data.metric, "__name__", data.metric)
     if data.metric == "inner_product":
         raise ValueError(
-            f'{what}, but with metric="inner_product" only the distances from the same point are comparable; use'
+            f'{what}, but with metric="inner_product" distances from different points cannot be compared; use'
             ' metric="cosine"'
         )
     if data.n > MOST:

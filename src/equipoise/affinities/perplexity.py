@@ -189,7 +189,7 @@ def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix
 
 @tagged("affinities.of_total")
 def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
-    """Return precomputed affinities P (n, n) multiplied by a constant, so that their sum is n as for rows p_{j|i}."""
+    """Return precomputed affinities P (n, n) scaled by one constant to the sum n, which rows p_{j|i} also have."""
     n = P.shape[0]
     return _divide_rows(P, np.full(n, _row_sums(P).sum() / n), dtype)
 

@@ -11,7 +11,11 @@ import triton.language as tl
 
 @triton.jit
 def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
-    """Write row i of P (n, k): the affinities with entropy `goal` for the squared distances D2 (n, k)."""
+    """Write row i of the affinities P (n, k), computed from row i of the squared distances D2 (n, k).
+
+    i is the index of the program. HALVINGS steps of bisection find the β_i that gives the row the entropy `goal`. WIDTH
+    is a power of two, at least k.
+    """
     i = tl.program_id(0).to(tl.int64)
     t = tl.arange(0, WIDTH)
     valid = t < k
