@@ -144,7 +144,7 @@ class _Checked:
     indices: Array
 
     def fits(self, A: Matrix) -> bool:
-        """Return whether A has these index arrays and this shape."""
+        """Return whether A has the shape of this pattern and the same index arrays (not copies)."""
         return self.indptr is A.indptr and self.indices is A.indices and self.csr.shape == A.shape
 
 
@@ -158,9 +158,9 @@ atexit.register(_patterns_by_matrix.clear)  # nanobind reports objects that stil
 def compiled_pattern(A: Matrix) -> _core.Csr:
     """Return the pattern of CSR A for the compiled core, which checks row pointers and column indices.
 
-    The check runs once for all matrices that share their index arrays, as long as one of them exists. Later
-    changes to the elements of these arrays go unnoticed. An index that is out of range raises ValueError, which names
-    its row.
+    Matrices that share their index arrays are checked once, and again only after all of them have been deleted. Later
+    changes to the elements of these arrays go unnoticed. An index that is out of range raises a ValueError that names
+    the row of the index.
     """
     key = id(A)
     known = _patterns_by_matrix.get(key)
@@ -185,13 +185,13 @@ def check_indices(A: Matrix) -> None:
 
 
 def entry_values(A: Matrix) -> Array:
-    """Return the values of the stored entries of CSR A; SciPy's array may be longer."""
+    """Return the values of the stored entries of CSR A, without the unused end that `A.data` may have."""
     return np.require(A.data[: A.nnz], requirements=["C", "A"])
 
 
 def _column_indices(A: Matrix) -> Array:
     """Return the column indices of the stored entries of CSR A, int32."""
-    indices = A.indices[: A.nnz]  # SciPy's array may be longer
+    indices = A.indices[: A.nnz]  # A.indices may have an unused end
     narrow = np.require(indices, np.int32, ["C", "A"])
     if narrow.dtype != indices.dtype and (narrow != indices).any():
         t = int((narrow != indices).argmax())

@@ -11,7 +11,7 @@ try:
 except ImportError:  # Windows has no resource limits
     RESOURCE_LIMITS: tuple[tuple[int, int], ...] = ()
 else:
-    RESOURCE_LIMITS = ((RLIMIT_AS, 0), (RLIMIT_DATA, 5))  # with the field of /proc/self/statm that counts towards each
+    RESOURCE_LIMITS = ((RLIMIT_AS, 0), (RLIMIT_DATA, 5))  # each with the field of /proc/self/statm that it limits
 
 STATM = Path("/proc/self/statm")
 OWN_GROUPS = Path("/proc/self/cgroup")
@@ -56,7 +56,7 @@ def address_space_left() -> float:
 
 
 def _resource_limits() -> list[tuple[float, int]]:
-    """Return the resource limits that are set, in bytes, each with the field of statm that counts towards it."""
+    """Return the resource limits that are set, in bytes, each with the index of the field of `STATM` that it limits."""
     limits = [(getrlimit(kind)[0], field) for kind, field in RESOURCE_LIMITS]
     return [(float(limit), field) for limit, field in limits if limit != RLIM_INFINITY]
 
@@ -126,7 +126,7 @@ def require_memory(n_bytes: float, what: str, available: float, advice: str = AD
 
 
 def _unused_memory() -> float:
-    """Return the free and reclaimable memory of the machine in bytes; all of its memory if that is not reported."""
+    """Return the free and reclaimable memory of the machine in bytes; `physical_memory()` if it is not reported."""
     for line in _lines(Path("/proc/meminfo")):
         if line.startswith("MemAvailable:"):
             return float(line.split()[1]) * 1024

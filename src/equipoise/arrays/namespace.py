@@ -100,7 +100,7 @@ def from_cupy(x: Any) -> Any:
 
 
 def to_cupy(x: Any) -> Any:
-    """Return a PyTorch tensor or a NumPy array as a CuPy array; a tensor on a GPU shares its memory."""
+    """Return a PyTorch tensor or a NumPy array as a CuPy array, which shares the memory of a tensor on a GPU."""
     cupy = import_module("cupy")
     return cupy.from_dlpack(x.detach()) if is_tensor(x) and x.is_cuda else cupy.asarray(to_numpy(x))
 
@@ -125,7 +125,7 @@ def cast_like(x: Any, values: Any) -> Any:
 
 
 def on_device_of(x: Any, values: Any) -> Any:
-    """Return `values`, in their own precision, as an array of the library and device of x; NumPy's if x is None."""
+    """Return `values`, in their own precision, with the library and device of x; a NumPy array if x is None."""
     if is_numpy(x):
         return to_numpy(values)
     xp = array_namespace(x)
@@ -282,12 +282,12 @@ def is_positive(value: Any) -> bool:
 
 
 def is_auto(value: Any) -> bool:
-    """Return whether a parameter is "auto"; arrays are not compared with text."""
+    """Return whether a parameter is the string "auto"; False for an array, which is not compared elementwise."""
     return isinstance(value, str) and value == "auto"
 
 
 def check_random_state(seed: Any) -> np.random.RandomState:
-    """Return a RandomState: a new one for an integer seed, `seed` itself if it is one, NumPy's global one for None."""
+    """Return `seed` if it is a RandomState, a new RandomState if it is an integer, NumPy's global one if it is None."""
     if isinstance(seed, Integral) and not 0 <= int(seed) <= LARGEST_SEED:
         raise ValueError(f"random_state must be between 0 and {LARGEST_SEED}, got {seed}")
     return random_state_of(seed)

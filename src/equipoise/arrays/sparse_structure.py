@@ -40,7 +40,8 @@ def _check_compressed(A: Any, name: str) -> None:
         if A.data.ndim != 3 or 0 in A.data.shape[1:] or rows % A.data.shape[1] or columns % A.data.shape[2]:
             raise ValueError(
                 f"{name} is a BSR matrix of shape {A.shape} with data of shape {A.data.shape}; data must have the shape"
-                " (blocks, rows per block, columns per block), and the blocks must fill the matrix"
+                " (blocks, rows per block, columns per block), where the rows and columns per block divide those of the"
+                " matrix"
             )
         rows, columns = rows // A.data.shape[1], columns // A.data.shape[2]
         what, other = "block row", "block column"
