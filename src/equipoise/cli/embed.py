@@ -130,7 +130,7 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     k = min(10, len(Y) - 1)
     try:
         if settings.get("affinity") == "precomputed":
-            raise ValueError("X contains affinities, not distances")
+            raise ValueError("X contains affinities, not distances; pass the original table to `equipoise evaluate`")
         metric = settings.get("metric", "euclidean")
         console.print(f"neighbours kept     {neighbor_recall(dataset.X, Y, k, metric=metric):.1%} of the {k} nearest")
     except ValueError as error:

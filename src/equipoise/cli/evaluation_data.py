@@ -1,4 +1,4 @@
-"""Read the data against which maps are evaluated; if some maps are saved methods, prepare the data as for them."""
+"""Read the data against which maps are evaluated, and prepare them as the options or the saved methods specify."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str 
 def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) -> EvaluationData:
     """Read and prepare the data.
 
-    They are prepared as for the saved methods among the maps; if no map is a saved method, as the options say.
+    If there are saved methods among the maps, the data are prepared as they were for fitting these methods; otherwise,
+    as the options say.
     """
     models = {name: loaded.model for name, loaded in maps.items() if loaded.model is not None}
     if not models:
@@ -59,7 +60,9 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
         return EvaluationData(preparation.apply(source), args.metric or METRIC, f"{source.name}, {preparation}{hint}")
     for option in ("log1p", "standardize", "pca"):
         if getattr(args, option):
-            raise ValueError(f"{next(iter(models))} already defines the preparation of its data; omit --{option}")
+            raise ValueError(
+                f"the saved method {next(iter(models))} already defines the preparation of its data; omit --{option}"
+            )
     first, model = next(iter(models.items()))
     with_columns = next((name for name, other in models.items() if other.columns), first)
     columns = models[with_columns].columns
@@ -88,5 +91,7 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
 def _metric(model: SavedModel) -> str:
     settings = model.method.get_params()
     if settings.get("affinity") == "precomputed":
-        raise ValueError("a model was fitted to affinities, not distances; choose the metric of DATA with --metric")
+        raise ValueError(
+            "a saved model was fitted to affinities, not distances; choose the metric of DATA with --metric"
+        )
     return str(settings.get("metric", METRIC))

@@ -12,7 +12,7 @@ INTERRUPTED, TERMINATED = 130, 143  # shell convention: 128 + SIGINT, 128 + SIGT
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised on SIGTERM; as a KeyboardInterrupt, it ends a run as Ctrl-C does."""
+    """Raised on SIGTERM; it is a KeyboardInterrupt, so that SIGTERM ends a run in the same way as Ctrl-C."""
 
 
 def exit_code(interrupt: KeyboardInterrupt) -> int:

@@ -33,7 +33,7 @@ def find_method(words: Sequence[str]) -> str:
 
 
 def parameters(method: type[Any]) -> list[Field[Any]]:
-    """Return the parameters of a method that have options: its own first, those of its base classes last."""
+    """Return the parameters that have a command-line option: a method's own first, those of its base classes last."""
 
     def depth(field: Field[Any]) -> int:
         return max(i for i, cls in enumerate(method.__mro__) if field.name in vars(cls).get("__annotations__", ()))

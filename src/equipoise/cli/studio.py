@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def python_code(args: argparse.Namespace) -> str:
-    """Return lines of Python that define X, the table that the options read and prepare."""
+    """Return Python code that reads and prepares the table X as on the command line; a comment for standard input."""
     if args.data == STDIN:
         return "# X is the table that was read from standard input"
     columns = {"columns": args.columns, "label": args.label, "id": args.id}

@@ -147,7 +147,10 @@ def _moments(X: Matrix) -> tuple[Array | None, Array]:
 
 
 def _nonzero_deviation(deviation: Array, largest: Array) -> Array:
-    """Return the deviations, with 1 for columns that are constant up to rounding."""
+    """Return the standard deviations of columns, with 1 for columns that are constant up to rounding.
+
+    Rounding is judged relative to `largest`, the largest absolute value of each column.
+    """
     return np.where(deviation <= 1e-12 * largest, 1.0, deviation)
 
 

@@ -202,7 +202,7 @@ def _aligned(X: Any) -> Any:
 
 
 def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
-    """Return whether X is a float64 array (n, D) with this memory layout and at least `min_rows` rows."""
+    """Return whether X is a float64 array (n, D), n >= `min_rows`, D >= 1, in the layout `order` of `check_table`."""
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         return False
     has_layout = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
@@ -253,7 +253,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
 
 
 def _without_diagonal(D: Matrix) -> Matrix:
-    """Return CSR D without diagonal entries, sharing the arrays of D if it has none."""
+    """Return CSR D without its diagonal entries; if there are none, the result shares the arrays of D."""
     rows = entry_rows(D)
     off = rows != D.indices
     if off.all():
@@ -263,7 +263,7 @@ def _without_diagonal(D: Matrix) -> Matrix:
 
 
 def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
-    """Return row, column, value and description of the first entry that is negative, NaN or infinite, or None."""
+    """Return (row, column, value, description) of the first negative, NaN or infinite entry; None if there is none."""
     values = (A.data if sparse.issparse(A) else A).ravel()
     wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
     if not wrong.size:

@@ -45,7 +45,7 @@ def read(
     Returns
     -------
     dataset : Dataset
-        Columns that are not selected are in `dataset.extra`, except those of X in AnnData.
+        Columns that are not selected are in `dataset.extra`, but unselected columns of X in AnnData are dropped.
 
     Raises
     ------

@@ -75,7 +75,7 @@ def _run_trial(path: Path) -> tuple[int, str]:
 def from_anndata(annotated: Any, source: str, selection: Selection) -> Dataset:
     """Return the data set of an AnnData object: X, `var_names` as column names, `obs` as the other columns."""
     if annotated.X is None:
-        raise ValueError(f"{source} has no X, which must contain the values to embed")
+        raise ValueError(f"{source} has no X; store the values to embed in X")
     X = sparse.csr_matrix(annotated.X) if sparse.issparse(annotated.X) else np.asarray(annotated.X)
     columns = [str(name) for name in annotated.var_names]
     if selection.columns is not None:

@@ -91,9 +91,9 @@ class SideColumn:
         return column
 
     def _share(self, cells: Sequence[str]) -> Array:
-        """Return cells as an object array of str, without formula marks.
+        """Return cells as an object array of str, without the apostrophes that mark formulas (formulas.py).
 
-        Equal strings share an object while few are distinct.
+        Equal strings share one object until the column has more than `SHARED` distinct strings.
         """
         texts = np.empty(len(cells), dtype=object)
         if any(cell.startswith(MARK) for cell in cells):

@@ -39,14 +39,14 @@ def _check_header(stream: _SafeStream, path: Path) -> None:
     """
     rows, columns, entries, _, field, symmetry = io.mminfo(stream)
     if field not in FIELDS:
-        raise ValueError(f"line 1: values of type {field} are not real numbers")
+        raise ValueError(f"line 1: values of type {field} are not real numbers; store real or integer values")
     if symmetry != "general" and rows != columns:
         raise ValueError(f"a {symmetry} matrix must be square, got shape ({rows}, {columns})")
     size = path.stat().st_size * (COMPRESSION if path.suffix.lower() in COMPRESSIONS else 1)
     if max(rows, columns, entries) > size:
         raise ValueError(
             f"its header declares the shape ({rows}, {columns}) and {plural(entries, 'entry', 'entries')}, more than a"
-            " file of this size can contain"
+            " file of this size can contain; correct the header, or write the file again"
         )
 
 

@@ -73,7 +73,7 @@ class Lines:
         self.block = self._next()
 
     def expect_side_columns(self, columns: int) -> None:
-        """Read larger blocks from now on if many columns are not embedded."""
+        """Read larger blocks from now on if `columns`, the number of columns that are not embedded, is large."""
         self._block_bytes = BLOCK_BYTES * min(max(columns // COLUMNS, 1), LARGEST)
 
     def advance(self) -> None:
@@ -100,7 +100,7 @@ class Lines:
         return next((line for line in self.block.splitlines() if line.strip()), b"")
 
     def stream_bytes(self) -> float:
-        """Return how many bytes of the stream the block takes, approximately if it is converted to UTF-8."""
+        """Return the size of the block in bytes before conversion to UTF-8; an estimate if the stream is UTF-16."""
         return len(self.block) * self._bytes_read / max(self._bytes_decoded, 1)
 
     def iterate_rows(self, delimiter: str, width: int | None = None) -> Iterator[tuple[list[str], int]]:
