@@ -51,8 +51,8 @@ class GraphUse:
         Takes the parameters that the user has set, and returns the number of neighbours per point that they require;
         0 if they do not determine this number.
     parameters : callable
-        Takes the number k of neighbours per point in the graph, and returns the parameters that make the method use k
-        neighbours. It is called only if `required` returns 0.
+        Takes the number of neighbours per point in the graph, and returns the parameters to set so that the method
+        uses these neighbours. It is called only if `required` returns 0.
     """
 
     required: Callable[[Parameters], float]

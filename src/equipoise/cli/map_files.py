@@ -93,7 +93,7 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
             if source != STDIN:
                 data.read(source, columns=("y1", *named))  # raises an error that names the row
             raise ValueError(
-                f"{source}, column {name!r}: a coordinate is missing or not a finite number; correct it, or remove the"
+                f"{source}, column {name!r}: a coordinate is missing or not a finite number; store a number in every"
                 " row"
             )
     Y = np.column_stack([dataset.X, *(dataset.extra[name] for name in named)])
