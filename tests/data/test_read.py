@@ -294,7 +294,7 @@ print(data.read("-", id="name").X.sum())
         ("a,b\n", "a header but no rows"),
         ("a,b\n1,2\n3\n", "line 3: expected 2 cells as in the first row, got 1"),
         ("a,b\n1,2\n3,4,5\n", "line 3: expected 2 cells as in the first row, got 3"),
-        ("a,b\nx,y\n", "has no numeric column to embed; the first row of data is 'x,y'"),
+        ("a,b\nx,y\n", "has no numeric column to embed .the first row of data is 'x,y'.; convert a column"),
         ("a,a\n1,2\n", "two columns are named 'a'"),
         ("a,b\n1,2\n\n3,\n", "line 4, column 'b': missing value.*fill it in, drop the row, or exclude the column"),
         ("a,b\n1,2\nNA,3\n", "line 3, column 'a': missing value \\('NA'\\)"),
@@ -341,7 +341,7 @@ def test_errors_name_the_line_across_blocks(monkeypatch):
     text = "a,b\n" + "1,2\n" * 5000
     assert_read_raises(text + "1,x\n", "line 5002, column 'b': 'x' is not a number")
     assert_read_raises(text.encode() + b"1,\xff\n", "line 5002: the byte 0xff")
-    assert_read_raises("a,b\n" + "1,\n" * 20 + "1,5\n", "column 'b': no value before line 22, which has '5'")
+    assert_read_raises("a,b\n" + "1,\n" * 20 + "1,5\n", "the first value of column 'b', '5', is in line 22, too late")
 
 
 def test_missing_unknown_and_truncated_files_raise(tmp_path):

@@ -61,7 +61,8 @@ def check_map_path(path: str | Path) -> None:
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
     """Return the columns of a map file by name.
 
-    Underscores are appended to names in `extra` that are already used, or could be those of coordinates (y1, y2, …).
+    If the name of an `extra` column is already used, or has the form of the name of a coordinate (y1, y2, …),
+    underscores are appended to it.
     """
     columns: dict[str, Array] = {} if dataset.ids is None else {"id": to_texts(np.asarray(dataset.ids))}
     columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}

@@ -1,4 +1,4 @@
-"""Protocols of engines: the two primitives, the placement of arrays, the replay of steps, the state in checkpoints."""
+"""Protocols of engines: edges and field, the placement of arrays, the replay of steps, the state in checkpoints."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Resumable(Protocol):
 
 
 class Traits(NamedTuple):
-    """The constants of an engine."""
+    """Fixed properties of an engine: its name, its precision, and how P and the points should be stored for it."""
 
     name: str  # in `engine="..."`
     dtype: type[np.floating]  # the precision in which embeddings are optimised

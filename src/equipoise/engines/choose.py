@@ -64,8 +64,9 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
 def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """Return the engine and the device, "cpu" or "cuda", for the user's parameters.
 
-    engine="auto" becomes "torch" if device="cuda", or if device="auto" and X is on a GPU (a tensor or a pair of
-    tensors). With engine="torch", device="auto" means a GPU if there is one. Every other engine runs on the CPU.
+    engine="auto" becomes "torch" if device="cuda", or if device="auto" and X is on a GPU. X is then a tensor, or a pair
+    of tensors with the indices and the distances of neighbours. With engine="torch", device="auto" means a GPU if there
+    is one. Every other engine runs on the CPU.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Direct sums in C++: tiled, vectorised, threaded; O(n²) time, O(n) memory in addition to A."""
+"""Direct sums in C++: tiled, vectorised, threaded; O(n²) time, O(n) memory in addition to the weights of the edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference: both primitives in NumPy, float64, in blocks of rows. Every other engine is tested against it."""
+"""The reference: edges and field in NumPy, float64, in blocks of rows. Every other engine is tested against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Linear time in any dimension: an unbiased field from stored and random partners (docs/math.md, section 13)."""
+"""An unbiased estimate of the field from stored pairs and random partners, in linear time and in any dimension.
+
+docs/math.md, section 13, has the equations.
+"""
 
 from __future__ import annotations
 

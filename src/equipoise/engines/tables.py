@@ -42,9 +42,10 @@ def tabulate(
 ) -> Table:
     """Return the table of a function of d2 and its slope for distances from `low` to `high`.
 
-    Outside this range both are constant. In a segment, the slope is the parabola through its values at both ends and in
-    the middle. The function is exact at the start of the segment and, by Simpson's rule, nearly exact at its end. Both
-    may jump at the distance `kink`: a segment starts there, and each side is evaluated just inside its own segment.
+    Outside this range, the function and its slope keep their values at the nearer end. In a segment, the slope is the
+    parabola through its values at the start, in the middle and at the end. The function is exact at the start of the
+    segment and, by Simpson's rule, nearly exact at its end. The function and its slope may jump at the distance `kink`:
+    a segment starts there, and the segments on either side of it are evaluated just inside their own ends.
     """
     scale = 1 / kink**2 if kink > 0 else 1.0
     first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> BITS for r in (low, high))

@@ -19,7 +19,7 @@ K = 15  # neighbours in a report, if there are enough points; chosen
 
 
 def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]:
-    """Check data X and a map Y of the same points, and return both as inputs.
+    """Check data X and a map Y of the same points, and return them as an `Input` and a `Table`.
 
     Parameters
     ----------

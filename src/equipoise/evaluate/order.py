@@ -23,10 +23,10 @@ RANGE = 40  # data whose largest coordinate is not within 2**±40 are scaled, so
 
 
 class Buffer:
-    """Memory for the values by which the distances from some points to all n are compared first, in float32.
+    """Memory for float32 values that order all n points by distance from each point of a block, up to rounding errors.
 
-    For a point x_i, the values are squared distances from x_i, minus ‖x_i‖², in a `PointOrder`, and scaled distances in
-    a `BlockOrder`. The memory is reused for every block of rows.
+    For a point x_i, the values are its squared distances to all points minus ‖x_i‖² in a `PointOrder`, and its distances
+    times a common factor in a `BlockOrder`. The memory is reused for every block.
     """
 
     def __init__(self, rows: int, n: int):
@@ -35,16 +35,16 @@ class Buffer:
         self._values = np.empty((rows, tiles * TILE), np.float32)
 
     def values(self, m: int) -> Array:
-        """Return the array (m, n) for the values that compare the distances from m points to all n points."""
+        """Return the array (m, n) for the values of a block of m points."""
         return self._values[:m, : self.n]
 
     def padded(self, m: int) -> Array:
-        """Return the same array with its rows padded to full tiles."""
+        """Return the array of `values(m)` with its rows padded to full tiles."""
         return self._values[:m]
 
 
 class Order:
-    """The order of the points of an input by distance from a given one of them."""
+    """The order of the points of an input by distance from any one of them."""
 
     _nearest: Any  # the functions of _core
     _ranks: Any
@@ -68,7 +68,7 @@ class Order:
         return ranks
 
     def _arguments(self, rows: Array, buffer: Buffer) -> tuple[Any, ...]:
-        """Return the arguments of the functions in _core that describe the distances from `rows` to all points."""
+        """Return the arguments for `_nearest` and `_ranks` that describe the distances from `rows` to all points."""
         raise TypeError(f"{type(self).__name__} must define _arguments(rows, buffer)")
 
 

@@ -37,7 +37,7 @@ class Neighborhoods:
     k : int
         Largest size of a neighbourhood.
     metric : str or callable, default="euclidean"
-        Metric of the data, as in the methods.
+        Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, default=None
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.

@@ -55,12 +55,17 @@ class Report(MapMeasures):
     neighborhoods : Neighborhoods
         The neighbours in data and map, with their ranks.
     trustworthiness, continuity : Measured
+        1 if no point has false neighbours in the map, and 1 if none has missing neighbours; 0 at worst.
     recall : Measured
         Mean fraction of a point's k nearest neighbours in the data that are among its k nearest in the map.
     recall_curve : RecallCurve
+        Recall for several sizes of neighbourhoods.
     triplet_accuracy : Measured
+        Fraction of triplets of points i, j, l for which j and l have the same order by distance from i in data and map.
     shepard : Shepard
+        Distances of pairs in the data and in the map, with their rank correlation.
     stress : Stress
+        Stress of the map, raw and normalised.
     density_correlation : Measured
         Rank correlation of the points' distances to their k-th neighbours in the data and in the map.
     class_errors : (Measured, Measured) or None
@@ -91,12 +96,12 @@ class Report(MapMeasures):
 
     @property
     def subtitle(self) -> str:
-        """The data and the map in one line."""
+        """One line that describes the data, the map and the neighbourhoods."""
         return f"{self.n:,} points: {self.about}, map in {_dimensions(self.Y.shape[1])}; k = {self.k} neighbours"
 
     @property
     def footer(self) -> str:
-        """How the numbers were measured, and their limits."""
+        """Sentences on how the numbers were measured, and on what a report of one map cannot show."""
         m = len(self.points)
         local = "all points" if m == self.n else f"{m:,} of {self.n:,} points"
         chosen = self.k < K and self.k == resolve_k("auto", self.n)
@@ -248,7 +253,10 @@ def measure_map(
 
 
 def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measured]:
-    """Return how often the nearest neighbour has a different class, in the map and in the data."""
+    """Return how often the nearest neighbour has a different class, in the map and in the data.
+
+    `number` contains the class index of each of the n points.
+    """
     in_map, in_data = (
         Measured.over((number[near[:, 0]] != number[hoods.points]).astype(np.float64), hoods.points, hoods.n)
         for near in (hoods.near_y, hoods.near_x)

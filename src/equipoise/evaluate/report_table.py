@@ -18,12 +18,14 @@ class Row(NamedTuple):
     Attributes
     ----------
     name : str
+        Name of the measure.
     value : callable
-        Returns the number, or None if the report does not have it.
+        Takes the measures of a map and returns the number to show, or None if it was not measured.
     form : str
-        Format of the number.
+        Format of the number, such as ".3f".
     perfect, random : callable
-        Return the value of a perfect map, and that of a random map or None if it is unknown.
+        Take the measures of a map. `perfect` returns the number for a perfect map of the same data; `random` returns
+        that for a random map, or None if it is unknown.
     """
 
     name: str

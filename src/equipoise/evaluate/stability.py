@@ -136,7 +136,7 @@ def stability(
     runs : int, default=8
         Number of runs, at least 2.
     subsample : float, default=1.0
-        Fraction of the points in each run, drawn at random for each run; must be 1 for neighbour lists.
+        Fraction of the points in each run, drawn at random for each run; must be 1 if X is given as neighbour lists.
     noise : float, default=0.0
         Standard deviation of the Gaussian noise added to each column of X, relative to the standard deviation of the
         column; drawn anew for each run. Must be 0 unless X is a dense table.

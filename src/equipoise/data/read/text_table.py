@@ -65,7 +65,7 @@ class _TextTable:
         self.empty: set[int] = set()  # columns without a value so far, whose type is unknown
 
     def read(self, size: int) -> Dataset:
-        """Return the data set."""
+        """Read all blocks and return the data set; `size` is the size of the stream in bytes, or 0 if unknown."""
         self._find_columns()
         table = None
         while self.lines.block:
@@ -81,7 +81,7 @@ class _TextTable:
         return self.selection.dataset(self.source, table.finish(), [self.names[j] for j in self.embedded], others)
 
     def _find_columns(self) -> None:
-        """Determine the names and roles of the columns, and drop the header from the block."""
+        """Determine the names and roles of the columns from the first rows, and drop the header from the block."""
         rows, has_header = self._first_rows()
         if not rows:
             raise ValueError(f"{self.source} is empty; expected a table with a row for each point")
@@ -138,16 +138,20 @@ class _TextTable:
             self.selection = Selection(self.selection.columns, self.selection.label, self.names[0])
 
     def _select(self, firsts: Sequence[str], first_row: Sequence[str]) -> list[int]:
-        """Return the columns to embed: the selected ones, or all whose first value is a number."""
+        """Return the indices of the columns to embed: the selected ones, or all whose first value is a number.
+
+        `firsts` contains the first value of each column, or an empty text if no value was found; `first_row` is the
+        first row of data.
+        """
         roles = (self.selection.label, self.selection.id)
         numeric = [j for j, name in enumerate(self.names) if name not in roles and is_number(firsts[j])]
         if self.selection.columns is not None:
             index = {name: j for j, name in enumerate(self.names)}
             for name in self.selection.columns:
                 if (first := firsts[index[name]]) and not is_number(first):
-                    choice = (
-                        f"; the numeric columns are {list_names(self.names[j] for j in numeric)}" if numeric else ""
-                    )
+                    choice = "; convert it to numbers"
+                    if numeric:
+                        choice = f"; the numeric columns are {list_names(self.names[j] for j in numeric)}"
                     raise ValueError(
                         f"{self.source}: column {quote(name)} contains text ({quote(first)}) and cannot be"
                         f" embedded{choice}"
@@ -155,14 +159,17 @@ class _TextTable:
             return [index[name] for name in self.selection.columns]
         if not numeric:
             row = quote(",".join(first_row))
-            raise ValueError(f"{self.source} has no numeric column to embed; the first row of data is {row}")
+            raise ValueError(
+                f"{self.source} has no numeric column to embed (the first row of data is {row}); convert a column to"
+                " numbers"
+            )
         return numeric
 
     def _parse_block(self) -> Array | None:
         """Return the columns to embed (m, D) of the block, or None if it must be parsed cell by cell.
 
-        This is necessary if Arrow rejects the block, if a value to embed is not a finite number, or if a column that
-        had no values so far has one.
+        The result is None if Arrow rejects the block, if a value to embed is not a finite number, or if the block
+        contains the first value of a column that was empty in all earlier blocks.
         """
         for _ in range(QUOTED_BLOCKS):
             # Most blocks have no quotes, and searching for one is faster than counting them.
@@ -218,8 +225,9 @@ class _TextTable:
             for row, line in zip(rows, lines, strict=True):
                 if not self.others[j].is_text and is_number(row[j]):
                     raise ValueError(
-                        f"{self.source}, column {quote(self.names[j])}: no value before line {line}, which has"
-                        f" {quote(row[j])}; fill in the column, or exclude it by selecting others"
+                        f"{self.source}: the first value of column {quote(self.names[j])}, {quote(row[j])}, is in line"
+                        f" {line}, too late to recognise the column as numeric; fill in the column, or select the"
+                        " columns to embed without it"
                     )
 
 

@@ -43,7 +43,7 @@ class ToleranceRecord:
     """The level at which the mesh of a kernel meets the tolerance, and when this was checked.
 
     At a given level, the force between two points may have a relative error of tol · 2^(level/2). Checkpoints store
-    these attributes under their names.
+    the attributes of this class under their names.
     """
 
     kernel: str  # the name of the kernel's class
@@ -60,7 +60,7 @@ class ToleranceRecord:
         """Return a record from its attributes in a file.
 
         Raise ValueError if attributes are missing or unknown, if a number is not an integer, or if `rungs` or `checked`
-        has neither 0 nor d entries.
+        has neither 0 nor d entries, where d is the stored dimension of the embedding.
         """
         try:
             record = cls(**plain)
@@ -68,13 +68,13 @@ class ToleranceRecord:
             sides = {len(record.rungs), len(record.checked)}
         except TypeError:  # attributes are missing or unknown, or the rungs are not a sequence
             raise ValueError(
-                "the tolerance record of the mesh has the wrong form: an attribute is missing or unknown, or rungs or"
-                " checked is not a sequence"
+                "the tolerance record of the mesh has the wrong form: an attribute is missing or unknown, or"
+                " 'rungs' or 'checked' is not a sequence"
             ) from None
         if not (all(isinstance(value, int | np.integer) for value in integers) and sides <= {0, record.d}):
             raise ValueError(
-                "the tolerance record of the mesh has the wrong form: d, level, fields and all rungs must be integers,"
-                " and rungs and checked must each have 0 or d entries"
+                "the tolerance record of the mesh has the wrong form: 'd', 'level', 'fields' and the entries of 'rungs'"
+                " and 'checked' must be integers, and 'rungs' and 'checked' must each have 0 or d entries"
             )
         return record
 

@@ -99,8 +99,8 @@ class Transform:
     def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
         """Return a function of targets (t, d) that gives Φ (t, m) and ∇Φ (t, m, d) of a source.
 
-        At the source's own points, Φ_i includes the self term of the mesh, c_i times `at_zero`, but not that of the
-        near field.
+        At the source's own points, Φ_i includes the self term of the part of the kernel on the mesh, which is c_i times
+        its value at distance 0 (`at_zero`), but not the self term of the near field.
         """
         m = source.charges.shape[1]
         mesh = self.place(source.low, source.high)
@@ -139,9 +139,10 @@ class Transform:
 
 
 def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating]) -> Array:
-    """Return the transform K, given at the frequencies 0 … n of each axis, in the order of the core's fourier.hpp.
+    """Return the transform of a kernel with its frequencies in the order that the core's fourier.hpp expects.
 
-    Along every axis, even frequencies come before odd ones. The last axis has the frequencies 0 … n, in groups of one
+    The argument K has the frequencies 0 … n of each axis, where n is the entry of `size` for that axis. In the result,
+    even frequencies come before odd ones along every axis. Its last axis has the frequencies 0 … n, in groups of one
     SIMD vector; every other axis has all 2n frequencies.
     """
     for axis, n in enumerate(size[:-1]):

@@ -1,1 +1,1 @@
-"""The two primitives in PyTorch, on a GPU or on the CPU."""
+"""Edges and field in PyTorch, on a GPU or on the CPU."""

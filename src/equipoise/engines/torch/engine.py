@@ -1,4 +1,4 @@
-"""The two primitives in PyTorch, on a GPU or on the CPU."""
+"""Edges and field in PyTorch, on a GPU or on the CPU."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32
 class Torch(MeshEngine):
     """An engine that sums edges over the stored pairs and computes the field on a mesh, in PyTorch, on a device.
 
-    For edges and direct sums, kernels are read from tables, user-defined ones too; only a rational k'/k is computed by
-    its formula on a GPU. No kernel is split: if no mesh resolves the kernel, or if the mesh would be too large or cost
-    more than direct sums, the field is summed over all pairs. In more than three dimensions the field is sampled, as by
-    engine="sampled", if there are many points, and otherwise summed over all pairs. Edges are summed on the CPU, as by
-    engine="exact", if Y is a NumPy array and either Y is in float64 or A is dense. Edges to new points are always
-    summed on the CPU.
+    Edges and direct sums read every kernel, also a user-defined one, from a table. The exception is the force of edges
+    on a GPU in up to three dimensions: if Ψ is not needed, a rational k'/k is computed by its formula. No kernel is
+    split: if no mesh resolves the kernel, or if the mesh would be too large or cost more than direct sums, the field is
+    summed over all pairs. In more than three dimensions the field is sampled, as by engine="sampled", if there are many
+    points, and otherwise summed over all pairs. Edges are summed on the CPU, as by engine="exact", if Y is a NumPy
+    array and either Y is in float64 or A is dense. Edges to new points are always summed on the CPU.
 
     Parameters
     ----------
@@ -156,7 +156,8 @@ class Torch(MeshEngine):
     def _transform(self, kernel: Kernel, source: DeviceSource) -> Any:
         """Return the planned transform, after planning again if the embedding has left its mesh or a check is due.
 
-        While a step is recorded, nothing is planned; if the embedding has left its mesh, the flag is set instead.
+        While a step is recorded, nothing is planned; instead, the step sets the flag of the CUDA graph if the embedding
+        has left its mesh. In more than three dimensions there is no mesh, and nothing is planned either.
         """
         if source.Y.shape[1] > 3:
             return self._cached_transform(kernel, DIRECT if self._always is None else SAMPLED)
@@ -205,7 +206,8 @@ class Torch(MeshEngine):
     def plan_ahead(self, U: Any) -> bool:
         """Plan for the embedding U, as the next step would, and return whether a plan or a check was due.
 
-        If a field was computed for given charges, do nothing and return False.
+        The charges of the next step are unknown: if any field so far was computed with explicit charges, do nothing and
+        return False.
         """
         if any(record.charged for record in self._records.values()):
             return False
@@ -220,7 +222,7 @@ class Torch(MeshEngine):
         return rungs_of(span, kernel.length, self.RUNGS, room)
 
     def _limits(self, kernel: Kernel, record: ToleranceRecord) -> tuple[tuple[float, ...], float]:
-        """Return the maximum sides of an embedding inside its mesh, and the minimum of its widest side."""
+        """Return the maximum length of each side of an embedding in its mesh, and the minimum of its widest side."""
         sides = tuple(float(np.float32(side)) for side in span_of(record.rungs, kernel.length, self.RUNGS))
         return sides, float(np.float32(max(sides) / SHRUNK / ROOM[record.d]))
 

@@ -1,4 +1,4 @@
-"""The flag of replayed steps, in Triton: set the flag, and accept a step only while the flag is 0."""
+"""The flag that stops replayed steps, in Triton: one kernel sets it, another accepts a step only while it is 0."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def flag_extent(box: torch.Tensor, flag: torch.Tensor, max_sides: tuple[float, .
 
 @triton.jit(do_not_specialize=["count"])
 def _accept(flag, taken, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
-    """If the flag is 0, copy the new state over the old; program 0 also copies the age and counts the step."""
+    """If the flag is 0, copy the new arrays over the old ones; program 0 also copies the age and counts the step."""
     clear = tl.load(flag) == 0
     t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     valid = (t < count) & clear
@@ -50,7 +50,11 @@ def _accept(flag, taken, U, new_U, velocity, new_velocity, gain, new_gain, age, 
 
 
 def accept_step(flag: torch.Tensor, taken: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
-    """If the flag is 0, copy the new embedding, velocity, gains (n, d) and age over the old, and add 1 to `taken`."""
+    """If the flag is 0, copy the new state over the old, and add 1 to `taken`.
+
+    A state is the list of the embedding, the velocity and the gains, each (n, d), and the age, a scalar: the number of
+    steps since the momentum was last reset.
+    """
     both = [tensor for own, result in zip(old, new, strict=True) for tensor in (own, result.contiguous())]
     count = old[0].numel()
     _accept[(triton.cdiv(count, WIDTH),)](flag, taken, *both, count, WIDTH)

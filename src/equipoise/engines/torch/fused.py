@@ -1,4 +1,4 @@
-"""The primitives as fused GPU kernels in Triton, which comes only with PyTorch for GPUs."""
+"""Edges, field and the flag of replayed steps as GPU kernels in Triton, which comes only with PyTorch for GPUs."""
 
 from __future__ import annotations
 

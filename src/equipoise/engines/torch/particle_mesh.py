@@ -81,9 +81,10 @@ class ParticleMesh:
         return solution
 
     def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
-        """Return the constant (m,) to add to Φ: the part that the shift of the kernel removed.
+        """Return the constant (m,) to add to Φ: `shift` times the total charge.
 
-        If `own` is true and every charge is 1, the self term k(0) is subtracted from this constant.
+        It is missing from Φ on the mesh, because `shift` was subtracted from the kernel before the transform. If `own`
+        is true and no charges are given, so that every charge is 1, the self term k(0) is subtracted from the constant.
         """
         if charges is not None:
             return self.shift * charges.double().sum(dim=0)

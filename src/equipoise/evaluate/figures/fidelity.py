@@ -64,7 +64,7 @@ def _verdict_label(verdict: str) -> str:
 
 
 def _facts(report: MapMeasures, colorings: dict[str, Shading]) -> dict[str, Any]:
-    """Return the data that the script needs."""
+    """Return the data that the JavaScript of the page needs."""
     return {
         "n": report.n,
         "k": report.k,
