@@ -26,7 +26,7 @@ def two_sizes(n: int = 200, random_state: Any = 0) -> Dataset:
 
 
 def three_distances(n: int = 150, random_state: Any = 0) -> Dataset:
-    """Return three equal Gaussian clouds in a row; the third is five times as far from the second as the first is."""
+    """Return three equal Gaussian clouds in a row; the second is five times as far from the third as from the first."""
     rng, sizes = check_random_state(random_state), _shares(n, 3)
     centres = np.array([[0.0, 0.0], [10.0, 0.0], [60.0, 0.0]])
     return Dataset(
@@ -186,7 +186,8 @@ def _clouds(rng: np.random.RandomState, sizes: list[int], centres: Array, widths
 def _parts(t: Array, span: Array | None = None) -> tuple[Array, tuple[str, ...]]:
     """Return PARTS classes of equal length along t, so that a map shows whether the order is preserved.
 
-    They divide the range of `span`, by default of t; values outside it belong to the first or last class.
+    The classes divide the range of `span`, which is t by default. Values of t outside this range belong to the first or
+    last class.
     """
     span = t if span is None else span
     label = np.clip((PARTS * (t - span.min()) / np.ptp(span)).astype(int), 0, PARTS - 1)

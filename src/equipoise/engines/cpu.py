@@ -59,7 +59,7 @@ def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
 
 
 class CompiledKernels:
-    """Kernels as compiled code: a table of k and k' replaces user-defined kernels and others without compiled code."""
+    """Kernels as compiled code; a kernel without its own, such as a user-defined one, becomes a table of k and k'."""
 
     def __init__(self) -> None:
         self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels

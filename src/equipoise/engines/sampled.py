@@ -37,8 +37,8 @@ class Sampled(CpuEngine):
 
     The partners of point i are the points i + o modulo n, with random offsets o that are the same for every point. The
     offsets depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its
-    gradient. The errors of new offsets in every iteration would average out, but the optimiser's gains would treat this
-    noise as overshooting and slow the run down (docs/math.md, section 13).
+    gradient. If new offsets were drawn in every iteration, their errors would average out, but the optimiser's gains
+    would treat the noise as overshooting and slow the run down (docs/math.md, section 13).
 
     Parameters
     ----------

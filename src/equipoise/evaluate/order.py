@@ -25,8 +25,8 @@ RANGE = 40  # data whose largest coordinate is not within 2**±40 are scaled, so
 class Buffer:
     """Memory for float32 values that order all n points by distance from each point of a block, up to rounding errors.
 
-    For a point x_i, the values are its squared distances to all points minus ‖x_i‖² in a `PointOrder`, and its distances
-    times a common factor in a `BlockOrder`. The memory is reused for every block.
+    For a point x_i, the values are its squared distances to all points minus ‖x_i‖² in a `PointOrder`, and its
+    distances times a common factor in a `BlockOrder`. The memory is reused for every block.
     """
 
     def __init__(self, rows: int, n: int):
