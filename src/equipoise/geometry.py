@@ -31,15 +31,15 @@ class Geometry(Protocol):
         ...
 
     def tangent(self, U: Array, F: Array) -> Array:
-        """Return the component of F tangent to the surface at U."""
+        """Return the component of the force F that is tangent, at U, to the surface of valid working coordinates."""
         ...
 
     def project(self, U: Array) -> Array:
-        """Return U projected onto the surface; on the sphere, each point independently of the others."""
+        """Return U projected onto the surface of valid working coordinates, such as the unit sphere."""
         ...
 
     def retract(self, U: Array) -> Array:
-        """Return U after a step, projected onto the surface, and centred if the loss is invariant to translation."""
+        """Return U after a step, projected like `project`, and centred if the loss is invariant to translation."""
         ...
 
 
@@ -90,8 +90,8 @@ class Placed(Flat):
 class Sphere:
     """The unit sphere in R^d; any y ≠ 0 represents the point u = y/‖y‖.
 
-    The Lagrange term of Lin et al. 2024, eq. (28) projects the gradient g at u to g − ⟨g, u⟩u, which is also the
-    gradient of E(y/‖y‖) at ‖y‖ = 1.
+    The Lagrange term of Lin et al. 2024, eq. (28) projects the gradient g of the loss E at u to g − ⟨g, u⟩u, which is
+    also the gradient of E(y/‖y‖) at y = u.
     """
 
     def work(self, Y: Array) -> Array:

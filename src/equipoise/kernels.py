@@ -279,7 +279,7 @@ class SphericalExit(_LogSlopeKernel):
 @tagged("kernels.Squared")
 @dataclass(frozen=True)
 class Squared(Kernel):
-    """k² for a kernel k; its sum over all i and j is ‖K_Y‖²_F (docs/math.md, eq. D2)."""
+    """k² for a kernel k; its sum over all i and j is ‖K_Y‖²_F, where K_Y has the entries k (docs/math.md, eq. D2)."""
 
     kernel: Kernel
 

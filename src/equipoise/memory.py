@@ -52,11 +52,11 @@ def gpu_memory(n: int, D: int, k: int) -> int:
 
 
 def host_memory(n: int, D: int, d: int, k: int, engine: str, metric: Any, *, kl: bool) -> float:
-    """Return an upper bound, in bytes, of the part of the main memory of an embedding that grows with the data.
+    """Return an upper bound, in bytes, of the memory of an embedding, without the fixed overhead of the libraries.
 
     Parameters are those of `estimate_memory`; k is the number of neighbours of a point, d the dimension of the map.
-    engine="cuda" stands for "torch" on a GPU; main memory then contains the table in float64, a copy of it, and the
-    map.
+    engine="cuda" means "torch" on a GPU; the bound is then for the main memory, which contains the table in float64, a
+    copy of the table, and the map.
     """
     if engine == "cuda":
         return 16.0 * n * D + 80.0 * n * d

@@ -186,7 +186,7 @@ def test_affinities_have_no_distances_and_raise():
 def test_inner_products_have_no_blocks(container):
     data = make_input(container(X), "inner_product", None)
     assert data.neighbors(3, 1)[0].nnz == 3 * N
-    with pytest.raises(ValueError, match="distances from different points cannot be compared"):
+    with pytest.raises(ValueError, match="distances from one point cannot be compared with those from another"):
         data.block(A)
     with pytest.raises(ValueError, match="metric must be a callable or one of"):
         make_input(container(X), "inner_product", pairs=True)

@@ -26,8 +26,8 @@ MIN_TRIPLETS = 5  # minimum number of triplets per point; chosen
 def triplet_accuracy(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Measured:
     """Return the fraction of triplets (i; j, l) for which d(i, j) and d(i, l) have the same order in data and map.
 
-    For a random map it is about 1/2. Up to 60 points, all triplets are compared; above that, about 100,000 random ones
-    with the same number for each measured point i.
+    For a random map it is about 1/2. Up to 60 points, all triplets are compared; for more points, about 100,000 random
+    triplets are compared, the same number for each i. Above 20,000 points, i is one of a random sample of points.
 
     Parameters
     ----------
@@ -96,7 +96,11 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
 
 
 def _same_order(data: Input, embedding: Input, points: Array, first: Array, second: Array) -> Array:
-    """Return whether each triplet has the same order in data and map, (m, t); a tie must be a tie in both."""
+    """Return for each triplet whether its two distances have the same order in data and map.
+
+    Distances that are equal in one must be equal in the other. A triplet consists of points[a], first[a, b] and
+    second[a, b]; the result has the shape (m, t) of `first` and `second`.
+    """
     rows = np.repeat(points, first.shape[1])
     signs = [
         np.sign(source.pairs(rows, first.ravel()) - source.pairs(rows, second.ravel())) for source in (data, embedding)

@@ -49,9 +49,9 @@ class Sweep:
         Scores of each map; higher is better, 1 is best.
     steps : ndarray of shape (m,)
         Procrustes disagreement of each map with its predecessor, from 0 for the same shape to about 1 for unrelated
-        maps (docs/math.md, section 20); NaN for the first map. The predecessor has the previous value of the last
-        parameter. A map at the first value of the last parameter has as its predecessor the map at this value and at
-        the previous value of the first parameter.
+        maps (docs/math.md, section 20); NaN for the first map. If one parameter varies, the predecessor is the map at
+        its previous value. If two vary, the predecessor is the map at the previous value of the second parameter; for
+        a map at the first value of the second parameter, it is the map at the previous value of the first parameter.
     """
 
     name: str
@@ -180,7 +180,7 @@ def sweep(
 
 
 def score(X: Any, Y: Array, labels: Any, k: int, metric: Any, random_state: Any) -> dict[str, float]:
-    """Return the scores of a map by name."""
+    """Return the scores of a map as a dictionary from the name of each score to its value."""
     hoods = Neighborhoods(X, Y, k, metric=metric, random_state=random_state)
     scores = {
         "trustworthiness": float(hoods.trustworthiness(k)),

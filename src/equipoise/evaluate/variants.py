@@ -32,7 +32,8 @@ class Variants:
         Fraction of the points in a variant; must be 1 for neighbour lists.
     noise : float, default=0.0
         Standard deviation of the Gaussian noise added to each column, relative to the standard deviation of the column:
-        rows move by about `noise` times their distance from the mean. Must be 0 unless X is a dense table.
+        a row moves by about `noise` times the root mean square distance of the rows from their mean. Must be 0 unless X
+        is a dense table.
     """
 
     method: Any
@@ -63,7 +64,7 @@ class Variants:
         return len(self.X[0]) if is_neighbors(self.X) else count_points(self.X)
 
     def draw_rows(self, rng: np.random.RandomState) -> Array:
-        """Return the rows of a random variant, in increasing order."""
+        """Return the indices of the rows of X that form a random variant, in increasing order."""
         if self.subsample == 1:
             return np.arange(self.n)
         return np.sort(rng.choice(self.n, max(2, round(self.subsample * self.n)), replace=False))

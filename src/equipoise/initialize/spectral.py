@@ -28,12 +28,12 @@ FILL = 0.8  # fraction of its cell that a component covers; chosen
 def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
     """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y, jittered.
 
-    The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each
-    connected component has its own solutions, in a cell whose volume is proportional to its number of points; one of
-    several components is a circle instead if it has at most TINY points. Cells are placed row by row from the largest
-    to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first axis.
-    Eigenvectors of affinities on a device are computed there, but on the CPU if there are few points or several
-    components.
+    The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003).
+    If there are several connected components, the equation is solved for each of them, except that a component of at
+    most TINY points becomes a circle. Each component is scaled to a cell whose volume is proportional to its number of
+    points, and the cells are placed row by row, the largest first. As in `principal_components`, the map has standard
+    deviation 1 along the first axis. Eigenvectors of affinities on a device are computed there, but on the CPU if there
+    are few points or several components.
     """
     if is_on_device(W):
         Y = _on_device(W, d)

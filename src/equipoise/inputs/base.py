@@ -197,7 +197,7 @@ class Input(ScaledDistances):
     # New points
 
     def check_new(self, X: Any) -> Any:
-        """Check new rows and return them in the form that the methods below expect."""
+        """Check new rows; return them in the form that `nearest`, `squared_to_all` and `new_block` expect as X."""
         raise TypeError(f"{type(self).__name__} must define check_new()")
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
@@ -205,7 +205,7 @@ class Input(ScaledDistances):
         raise TypeError(f"{type(self).__name__} must define nearest()")
 
     def rows(self, i: Array) -> Any:
-        """Return the fitted points with indices `i`, in the form in which the methods here expect new rows."""
+        """Return the fitted points with indices `i` in a form that `squared_to_all` accepts as X."""
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def squared_to_all(self, X: Any) -> Array:
@@ -220,8 +220,8 @@ class Input(ScaledDistances):
 def nearby(graph: Graph, n: int, exponent: int | None, twins: Array | None = None) -> Nearby:
     """Return the neighbours of new rows, found among n fitted points, as `Nearby`.
 
-    Distances are divided by 2^exponent before they are squared (see `Graph.into_squared`). By default, a point at
-    distance 0 is the twin of a row.
+    Distances are divided by 2^exponent before they are squared (see `Graph.into_squared`). `twins` (m,) contains the
+    index of the fitted point that equals each new row, or −1; by default it is the index of a point at distance 0.
     """
     if twins is None:
         nearest = graph.distances.argmin(axis=1)[:, None]

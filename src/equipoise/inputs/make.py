@@ -55,7 +55,7 @@ def make_input(
 
     Parameters
     ----------
-    X : table (n, D), dense or sparse; distances (n, n), (indices, distances) or `Graph`; affinities (n, n); or a space
+    X : table (n, D), dense or sparse; distances (n, n), (indices, distances) or `Graph`; affinities (n, n); MetricSpace
     metric : str or callable
         One of `METRICS`, or a function of two rows. With "precomputed", X contains distances. A metric space defines
         its own distance and requires metric="euclidean".
@@ -72,7 +72,7 @@ def make_input(
     pairs : bool, default=False
         Whether the input is for stress or measures, which compare distances of pairs rather than neighbours. Distances
         may then be missing: NaN in a dense matrix, or not stored in a sparse one. metric="inner_product" raises
-        ValueError, because its distances from different points cannot be compared.
+        ValueError, because its distances from one point cannot be compared with those from another.
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")

@@ -25,7 +25,8 @@ class Distances(Input):
     Parameters
     ----------
     D : array of float64 or CSR matrix, shape (n, n)
-        All distances, with NaN for missing ones; or a sparse matrix of the known pairs or the neighbours.
+        All distances, with NaN for missing ones; or a sparse matrix that stores only known distances or those to
+        neighbours.
     recall : float, default=1.0
         Recall of the search that found the neighbours.
     """

@@ -60,7 +60,8 @@ class SparseTable(Input):
         # exactly 0 between equal rows, as neighbours need it.
         if self.metric == "inner_product":
             raise ValueError(
-                'with metric="inner_product" distances from different points cannot be compared; use metric="cosine"'
+                'with metric="inner_product" the distances from one point cannot be compared with those from another;'
+                ' use metric="cosine"'
             )
         return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)
 
@@ -126,7 +127,11 @@ class SparseTable(Input):
         return _Reduced(self._in_range(self.X), self.metric)
 
     def _equal_rows(self, X: Matrix) -> Array | None:
-        """Return the index of the table row equal to each row of X, or −1; None if a distance of 0 shows equality."""
+        """Return for each row of X the index of the equal row of the table, or −1 if there is none.
+
+        Return None if metric is not "inner_product" and the search is exact: then `nearby` recognises equal rows by
+        their distance of 0.
+        """
         if self.metric != "inner_product" and self._reduced is None:
             return None
         if self._places is None:

@@ -124,8 +124,8 @@ class Table(Input):
     def _pairs_by_metric(self, i: Array, j: Array) -> Array:
         """Return the distances of pairs under a metric that is not Euclidean.
 
-        They are computed from vectors if possible, pair by pair if the metric is a function, and otherwise by few calls
-        of scikit-learn.
+        They are computed from `neighbors.vectors.Vectors` if possible (see `_has_vectors`), pair by pair if the metric
+        is a function, and otherwise by a few calls to scikit-learn.
         """
         if self._vectors is None and self._has_vectors():
             self._vectors = make_vectors(self.X, self.metric)
@@ -142,9 +142,9 @@ class Table(Input):
         return d
 
     def _has_vectors(self) -> bool:
-        """Return whether the distances of pairs can be computed from vectors.
+        """Return whether the distances of pairs can be computed from `neighbors.vectors.Vectors`.
 
-        For the cosine and correlation metrics, this is not possible if a row is constant.
+        For the cosine and correlation metrics, the result is False if a row is constant.
         """
         if not isinstance(self.metric, str) or self.metric not in VECTORS or self.metric == "inner_product":
             return False
@@ -229,14 +229,18 @@ class Table(Input):
     def _between(self, A: Array, B: Array) -> Array:
         if isinstance(self.metric, str) and self.metric == "inner_product":
             raise ValueError(
-                'with metric="inner_product" distances from different points cannot be compared; use metric="cosine"'
+                'with metric="inner_product" the distances from one point cannot be compared with those from another;'
+                ' use metric="cosine"'
             )
         if is_euclidean(self.metric):  # from differences, each entry on its own: a row does not depend on its block
             return cdist(A, B)
         return np.asarray(pairwise_distances(A, B, metric=self.metric, **self._parameters), dtype=np.float64)
 
     def _equal_rows(self, X: Array) -> Array | None:
-        """Return the index of the table row equal to each row of X, or −1; None if a distance of 0 shows equality."""
+        """Return for each row of X the index of the equal row of the table, or −1 if there is none.
+
+        Return None if metric is not "inner_product": then `nearby` recognises equal rows by their distance of 0.
+        """
         if self.metric != "inner_product":
             return None
         if self._places is None:

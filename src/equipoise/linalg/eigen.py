@@ -59,11 +59,11 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     """Return the d smallest eigenvalues of a sparse, positive semidefinite A, ascending, and unit eigenvectors (n, d).
 
     `null` (n, c) has orthonormal columns with A null = 0; eigenvectors in their span are excluded. A matrix with at
-    most `SMALL` rows, or with fewer than 5 d rows, is decomposed as a dense matrix. Otherwise Lanczos runs on the
-    inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation. If the sparse factors would be
-    too large, Lanczos runs on A itself, to the tolerance `LOOSE`; if this does not converge, it runs on the inverse
-    again, by a dense factorisation. RuntimeError is raised if Lanczos does not converge and the matrix is too large to
-    be treated as dense.
+    most `SMALL` rows, or with fewer than 5 d rows, is decomposed as a dense matrix. Otherwise Lanczos runs on
+    (A + εI)⁻¹, whose eigenvalues are well separated, with a sparse factorisation of A + εI. If the sparse factors would
+    be too large, Lanczos runs on A itself, to the tolerance `LOOSE`; if that does not converge, it runs on (A + εI)⁻¹
+    with a dense factorisation. RuntimeError is raised if Lanczos does not converge and the matrix is too large to be
+    treated as dense.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
@@ -130,12 +130,15 @@ def _lanczos(multiply: Product, n: int, d: int, tol: float = 0.0) -> tuple[Array
 
 
 def _operator(multiply: Product, n: int) -> LinearOperator:
-    """Return v ↦ multiply(v) on R^n as an operator for SciPy, which also passes columns (n, 1)."""
+    """Return v ↦ multiply(v) on R^n as a SciPy operator; SciPy may pass v as (n, 1), and `multiply` gets it as (n,)."""
     return LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
 
 
 def _widest_level(A: Matrix) -> int:
-    """Return the largest number of points of one graph component that are equally many steps from its first point."""
+    """Return the number of points in the largest level of the graph of A.
+
+    A level contains the points of one connected component at the same number of steps from its first point.
+    """
     component = csgraph.connected_components(A, directed=False)[1]
     first = np.unique(component, return_index=True)[1]
     steps = csgraph.dijkstra(abs(A), unweighted=True, indices=first, min_only=True).astype(np.int64)
@@ -143,7 +146,7 @@ def _widest_level(A: Matrix) -> int:
 
 
 def norm(multiply: Product, n: int) -> float:
-    """Return an upper bound on the largest |eigenvalue| of an operator on R^n, at most one per cent above it."""
+    """Return the largest |eigenvalue| of a symmetric operator on R^n, overestimated by at most one per cent."""
     if n < 3:
         return float(np.linalg.norm(np.column_stack([multiply(e) for e in np.eye(n)]), 2))
     if not multiply(_start(n)).any():

@@ -1,7 +1,8 @@
 """Centred Gram matrices C G C of points, as operators; large ones are not formed if the points have coordinates.
 
-C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be from NumPy, PyTorch or CuPy; maps and
-eigenvectors have the same library and device. Eigenvalues are always NumPy arrays.
+C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be from NumPy, PyTorch or CuPy.
+Eigenvectors have the library and the device of the array that defines the matrix, and maps must have them too, except
+in `Gram.product`. Eigenvalues are always NumPy arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MEAN = 0.9  # a dense F is centred if its mean accounts for more than this share
 
 
 class Gram:
-    """A symmetric matrix B = C G C, (n, n), as an operator on maps."""
+    """The centred Gram matrix B = C G C (n, n) of n points, with C = I − 11ᵀ/n, as an operator on maps."""
 
     n: int
     definite: bool  # whether all eigenvalues are at least 0
@@ -58,15 +59,15 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def axes(self, Y: Array) -> Array:
-        """Return the matrix with d columns by which `place` multiplies new points to place them in the map Y (n, d)."""
+        """Return the matrix with d columns that `place` needs to position new points in the map Y (n, d)."""
         raise TypeError(f"{type(self).__name__} must define axes()")
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """Return the coordinates (m, d) of new points in the map whose `axes` are given."""
+        """Return the positions (m, d) of new points in a map Y, where `axes` is the result of axes(Y)."""
         raise TypeError(f"{type(self).__name__} must define place()")
 
     def norm(self) -> float:
-        """Return an upper bound on the spectral norm ‖B‖₂, at most one per cent above it."""
+        """Return the spectral norm ‖B‖₂, overestimated by at most one per cent."""
         return eigen.norm(self.product, self.n)
 
     def product(self, V: Array) -> Array:
@@ -136,12 +137,12 @@ class Factor(Gram):
         return self.F
 
     def project(self, V: Array) -> Array:
-        """Return C F V."""
+        """Return the product C F V of the centred coordinates with V (r,) or (r, d)."""
         result = self.F @ V
         return result if self._shift is None else result - self._shift @ V
 
     def project_back(self, V: Array) -> Array:
-        """Return Fᵀ C V."""
+        """Return the product Fᵀ C V of the transposed centred coordinates with V (n,) or (n, d)."""
         result = self.F.T @ V
         if self._shift is None:
             return result
@@ -159,7 +160,7 @@ class Factor(Gram):
         return self.project(self.project_back(V))
 
     def norm2(self) -> float:
-        """Return ‖C F Fᵀ C‖² = ‖Fᵀ C F‖², summed over blocks of columns of the smaller of the two."""
+        """Return ‖B‖²_F = ‖Fᵀ C F‖²_F, computed from the smaller of the matrices B and Fᵀ C F."""
         wide = self.F.shape[1] > self.n
         size = min(self.F.shape)
         if not wide and size <= SIDE:
@@ -204,12 +205,12 @@ class Factor(Gram):
         return top_of(self._scatter_times, r, d, self.F, lambda: self.scatter)
 
     def _scatter_times(self, V: Any) -> Any:
-        """Return Fᵀ C F V."""
+        """Return the product of the scatter matrix Fᵀ C F with V (r,) or (r, d)."""
         return self.project_back(self.project(V))
 
     @cached_property
     def scatter(self) -> Any:
-        """Fᵀ C F, (r, r)."""
+        """The scatter matrix Fᵀ C F (r, r) of the coordinates F."""
         S = dense(self.F.T @ self.F)
         return S if self._shift is None else S - self.n * (self._shift[:, None] * self._shift)
 

@@ -96,7 +96,7 @@ def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) ->
 
 
 def _constant(like: Any, values: Array) -> Any:
-    """Return contiguous values with the library, the device and the precision of `like`."""
+    """Return `values` as a contiguous array with the library, the device and the precision of `like`."""
     values = np.ascontiguousarray(values)
     return array_namespace(like).asarray(array_like(like, values), dtype=like.dtype)
 

@@ -43,7 +43,8 @@ class Landmarks:
         keep = values > max(-values[0], ROUNDING * values[-1])
         if not keep.any():
             raise ValueError(
-                "all landmarks coincide, or the distances between them are far from Euclidean; increase n_landmarks"
+                "all landmarks coincide, or the distances between them are far from Euclidean; increase n_landmarks, or"
+                " omit it to use all points"
             )
         self._whiten = np.ascontiguousarray((U[:, keep] / np.sqrt(values[keep]))[:, ::-1])
         self.F = self.coordinates(D2.T)
@@ -53,11 +54,11 @@ class Landmarks:
         return multiply_rows(self._products(d2), self._whiten)
 
     def squared_norms(self, d2: Array) -> Array:
-        """Return s = ‖x − c‖² (q,) of points from their squared distances (q, m) to the landmarks."""
+        """Return ‖x − c‖² (q,), where c is the mean of the landmarks and `d2` (q, m) the squared distances to them."""
         return d2.mean(axis=1) - self._half_mean
 
     def _products(self, d2: Array) -> Array:
-        """Return the inner products (q, m) of points with the landmarks, both relative to c."""
+        """Return ⟨x − c, x_a − c⟩ (q, m) for landmarks x_a with mean c, from the squared distances `d2` (q, m) to them."""
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
     def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:

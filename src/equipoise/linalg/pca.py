@@ -95,10 +95,10 @@ def on_one_blas_thread(function: F) -> F:
 
 @cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """Return the BLAS libraries that have one number of threads per process, and those that have one per thread.
+    """Return the BLAS libraries whose number of threads is set for the whole process, and the other BLAS libraries.
 
-    They are found once: finding them takes 5 ms, as long as a small PCA. OpenBLAS built with OpenMP is of the second
-    kind.
+    The others, such as OpenBLAS built with OpenMP, have a separate number for each thread that calls them. The result
+    is cached, because finding the libraries takes 5 ms, as long as a small PCA.
     """
     found = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
     own = [getattr(library, "threading_layer", "") == "openmp" for library in found]
@@ -109,9 +109,10 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 def _set(library: Any, threads: int) -> None:
-    """Set the number of threads of a library from any thread.
+    """Set the number of threads of a library, even if another Python thread has set it before.
 
-    By default, threadpoolctl 3.8 lets only the thread that first sets the number change it later.
+    For OpenBLAS, threadpoolctl 3.8 would ignore the new number in this case, unless its record of the thread that set
+    the number before is cleared.
     """
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
@@ -133,15 +134,16 @@ def _restore(settings: Settings) -> None:
 
 
 def openmp_threads(n_threads: int) -> int:
-    """Return how many threads faiss and PyTorch may use: `n_threads`, or 1 in a process forked after the import.
+    """Return how many threads faiss and PyTorch may use: `n_threads`, or 1 in a child process.
 
-    In such a process, GNU's OpenMP would wait for the threads of the parent, which do not exist in the child.
+    A child process is one that was forked after this package was imported. There, GNU's OpenMP would wait for threads
+    that exist only in the parent.
     """
     return n_threads if os.getpid() == _IMPORTED_IN else 1
 
 
 def _limit_torch_after_fork() -> None:
-    """Set PyTorch to one thread in a child process; `transform` uses it without asking for a number of threads."""
+    """Set PyTorch, if it is imported, to one thread in a forked child, for code that does not call `openmp_threads`."""
     set_num_threads = getattr(sys.modules.get("torch"), "set_num_threads", None)
     if set_num_threads is not None:  # imported, and completely
         set_num_threads(1)
@@ -152,10 +154,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
-    """Call work(item) for each item on up to n_threads threads, fewer if the system refuses to start them.
+    """Call work(item) for each item on up to n_threads threads, one of which is the calling thread.
 
-    The calling thread is one of them. After an exception no further item is started, and the exception is raised when
-    the threads have ended.
+    Fewer threads are used if the system refuses to start more. After an exception no further item is started, and the
+    exception is raised when the threads have ended.
     """
     left, lock, errors = iter(range(len(items))), Lock(), list[BaseException]()
 

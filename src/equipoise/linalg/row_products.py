@@ -18,9 +18,9 @@ ROWS = 64  # rows per call of BLAS: a multiple of the rows that its kernels comp
 def multiply_rows(A: Any, B: Any) -> Any:
     """Return A B for A (m, k), dense or sparse, and B (k, d).
 
-    BLAS sums in another order for one row than for several, and for a transposed or reversed matrix than for its copy.
-    So dense NumPy arrays are multiplied as contiguous blocks of `ROWS` rows, the last one filled up with zeros, on one
-    thread: a row of the result depends on that row of A and on B only.
+    The order in which BLAS adds depends on the number of rows and on the memory layout of the arrays. Therefore dense
+    NumPy arrays are multiplied on one thread, in contiguous blocks of `ROWS` rows, the last of which is padded with
+    zeros: row i of the result depends only on B and on row i of A.
     """
     if sparse.issparse(A):
         return A @ B

@@ -86,7 +86,10 @@ class DKLLE(DoubleKernel):
         return DoubleKernelLLE(P, kernel)
 
     def _symmetric(self, objective: Objective) -> Matrix:
-        """Return the neighbour graph with equal weights, because the weights of the objective may be negative."""
+        """Return A + Aᵀ for the adjacency matrix A of the neighbour graph.
+
+        The spectral initial map needs nonnegative affinities, but the matrix M of the loss may have negative entries.
+        """
         W = cast(DoubleKernelLLE, objective).weights
         return symmetrized(make_csr(np.ones(W.nnz, W.dtype), W.indices, W.indptr, W.shape))
 

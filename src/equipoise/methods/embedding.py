@@ -109,7 +109,7 @@ class Embedding(Estimator):
     knn_recall_ : float
         Fraction of the true neighbours that the search found, measured on a sample; 1.0 if it was exact.
     engine_ : str
-        The engine that ran; "autograd" for a function g(Y).
+        The engine that ran; "autograd" if the metric tensor `g` of the map is a function.
     """
 
     n_components: int = 2
@@ -199,7 +199,7 @@ class Embedding(Estimator):
         return self.early_exaggeration
 
     def _symmetric(self, objective: Objective) -> Matrix:
-        """Return the affinities as a symmetric matrix."""
+        """Return the symmetric affinities from which the spectral initial map is computed."""
         return objective.affinities
 
     def _map_dimension(self) -> int:
@@ -254,7 +254,7 @@ class Embedding(Estimator):
         return problem, data, neighborhoods
 
     def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
-        """Return a context that saves neighbours next to a checkpoint and reuses them; without one it does nothing."""
+        """Return a context in which neighbours are saved next to a checkpoint and reused, if there is a checkpoint."""
         _, checkpoints = split_callbacks(self.callbacks)
         return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 

@@ -129,7 +129,10 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             require_memory(n_bytes, self._describe_fit(X), available_memory())
 
     def _estimate(self, X: Any, few: float = 0) -> float | None:
-        """Return `_cpu_bytes(X)`, or None if X has fewer than `few` entries or is invalid (later checks raise)."""
+        """Return `_cpu_bytes(X)`; None if X has fewer than `few` entries or is invalid, which later checks report.
+
+        A row counts as at least WIDTH entries.
+        """
         try:
             n, D = self._shape_of(X)
             return self._cpu_bytes(X) if n * max(D, WIDTH) >= few else None

@@ -194,7 +194,11 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         return W, recall
 
     def _decay(self, D2: Matrix, new_reach: Array) -> Matrix:
-        """Return the weights, CSR (m, n), for squared distances D2; `new_reach` is the largest distance in each row."""
+        """Return the weights of edges from m points to their neighbours, CSR (m, n), before they are symmetrised.
+
+        `D2` (m, n) contains the squared distances to the neighbours, and `new_reach` (m,) the largest distance in each
+        row.
+        """
         if self.affinity == "uniform":
             return make_csr(np.ones(D2.nnz), D2.indices, D2.indptr, D2.shape)
         scale = new_reach[entry_rows(D2)] * self._reach[D2.indices]

@@ -188,7 +188,7 @@ class MDS(Estimator):
     def _stress(
         self, source: Input, W: Matrix | None, known: Matrix | None, engine: str, rng: np.random.RandomState
     ) -> tuple[Stress, Input]:
-        """Return the loss, and the input from which the initial map is computed: for ordinal stress, the ranks of δ."""
+        """Return the loss, and the input for the initial map: the ranks of δ for ordinal stress, otherwise `source`."""
         n, n_threads = source.n, self._n_threads()
         if engine == "recomputed":
             assert source.points is not None

@@ -67,7 +67,10 @@ class Edges:
         self._tails = torch.as_tensor(A.indices.astype(np.int64), device=device)
 
     def sample(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Return the tail j of one random edge (i, j) for each head i, and a_i; j = i and a_i = 0 if i has no edges."""
+        """Return the tail j of one random edge (i, j) for each head i, and the row sums a_i of the weights.
+
+        For a head i without edges, j = i and a_i = 0.
+        """
         first, last = self._first[heads], self._first[heads + 1] - 1
         low, high = self._ends[first], self._ends[last + 1]
         at = torch.rand(len(heads), dtype=torch.float64, device=heads.device, generator=generator)
@@ -77,14 +80,17 @@ class Edges:
         return tails, high - low
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield batches of the points i, in random order, with the tail j of one random edge of each point, and a_i."""
+        """Yield all points i once, in random order and in batches, with the results of `sample` for each batch."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
         for heads in order.tensor_split(n_batches(self.n, size)):
             yield heads, *self.sample(heads, generator)
 
 
 def n_batches(n: int, size: int) -> int:
-    """Return the number of batches of n points: each has at least 2 and at most `size`, or 3 if size = 2 and n odd."""
+    """Return the number of batches into which n points are split.
+
+    Each batch has at least 2 and at most `size` points, except that one has 3 if size = 2 and n is odd.
+    """
     return max(1, min(-(-n // size), n // 2))
 
 

@@ -60,7 +60,7 @@ class Parametric(Estimator):
         Number of epochs; in each, one random edge of every point is used.
     batch_size : int, default=512
         Maximum number of edges in a batch; the batches of an epoch are of nearly equal size. Every batch has at least
-        two edges, so with batch_size=2 and an odd number of rows one of them has three.
+        two edges, so with batch_size=2 and an odd number of rows one batch has three.
     learning_rate : float, default=3e-3
         Initial rate of Adam; it decreases to 0 as half a cosine.
     device : {"auto", "cpu", "cuda"}, default="auto"
@@ -69,7 +69,7 @@ class Parametric(Estimator):
         The same seed gives the same bytes on one device with the same number of threads.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called with (epoch, loss, Y) after every epoch and stop the training by returning True. A
-        `Checkpoint` saves the run every `every` epochs.
+        `Checkpoint` saves the run to a file every `Checkpoint.every` epochs, to resume it after an interruption.
     verbose : int, default=0
         1 shows progress: a bar in a terminal or notebook, otherwise lines with the loss.
     n_jobs : int, optional
