@@ -82,7 +82,7 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     """
     _, embedding = check_pair(X, Y)
     if not is_euclidean_table(X, "euclidean"):
-        raise ValueError("centroid_correlation needs a table X (n, D), got a metric space")
+        raise ValueError("centroid_correlation needs a table X (n, D), got a metric space; pass its coordinates")
     classes, number = check_labels(labels, embedding.n)
     if len(classes) < 3:
         raise ValueError(f"centroid_correlation needs three or more classes, but labels has {len(classes)}")

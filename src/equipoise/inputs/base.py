@@ -244,6 +244,7 @@ def check_block(D: Array, rows: Array, columns: Array | None) -> Array:
         a, b = bad[0]
         j = b if columns is None else columns[b]
         raise ValueError(
-            f"the distance between points {rows[a]} and {j} is {D[a, b]}; distances must be finite and nonnegative"
+            f"the distance between points {rows[a]} and {j} is {D[a, b]}; distances must be finite and nonnegative,"
+            " so correct the metric or remove one of the points"
         )
     return D

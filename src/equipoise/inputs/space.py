@@ -28,7 +28,7 @@ class SpaceLike(Protocol):
 
 @tagged("inputs.space.FromSpace")
 class FromSpace(Input):
-    """The points of a metric space. `rows` returns indices of points, and there are no new points."""
+    """The points of a metric space. `rows` returns indices of points, and new points are not supported."""
 
     def __init__(self, space: SpaceLike):
         self._space = space

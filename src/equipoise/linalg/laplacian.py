@@ -44,14 +44,17 @@ class NormalizedAffinities:
         return W, xp.astype(1 / root, xp.float32), xp.astype(root / (root @ root) ** 0.5, xp.float32)
 
     def times(self, U: Any) -> Any:
-        """Return the product with U (n, b) in float32, summed in a fixed order; the eigenvector √D is projected out."""
+        """Return the product of the normalised affinities with U (n, b), in float32 and summed in a fixed order.
+
+        The components of U and of the product along the eigenvector `root` are removed.
+        """
         W, inverse, trivial = self._single
         U = U - trivial[:, None] * (trivial @ U)
         U = inverse[:, None] * (W @ (inverse[:, None] * U))
         return U - trivial[:, None] * (trivial @ U)
 
     def matrix(self) -> Matrix:
-        """Return the matrix in float64, dense or CSR like W, which must be in host memory."""
+        """Return the normalised affinities in float64, dense or CSR like W; W must be in host memory."""
         W, root = self.W, self.root
         if not sparse.issparse(W):
             return np.asarray(W, dtype=np.float64) / np.outer(root, root)

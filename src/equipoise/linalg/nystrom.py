@@ -58,7 +58,7 @@ class Landmarks:
         return d2.mean(axis=1) - self._half_mean
 
     def _products(self, d2: Array) -> Array:
-        """Return ⟨x − c, x_a − c⟩ (q, m) for landmarks x_a with mean c, from the squared distances `d2` (q, m) to them."""
+        """Return ⟨x − c, x_a − c⟩ (q, m) for landmarks x_a with mean c, from squared distances `d2` (q, m) to them."""
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
     def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:

@@ -287,7 +287,7 @@ def finish(scores: Any, d: int, rng: np.random.RandomState) -> Any:
     """Return scores (n, at most d) as a map (n, d) whose first axis has standard deviation 1, plus jitter.
 
     If the first column of the scores is constant, the map is only jitter. `scores` is an array of any library. `rng`
-    draws the jitter, or for a tensor the seed of a generator on its device.
+    draws the jitter; if `scores` is a tensor, `rng` seeds a generator on its device, which draws the jitter.
     """
     xp = array_namespace(scores)
     Y = xp.zeros((scores.shape[0], d), dtype=scores.dtype, device=device_of(scores))

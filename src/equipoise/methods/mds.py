@@ -329,7 +329,8 @@ class MDS(Estimator):
         check_is_fitted(self, "embedding_")
         if self.stress == "ordinal":
             raise ValueError(
-                'transform needs stress="metric": the order of δ does not determine the position of a new point'
+                'transform needs a map fitted with stress="metric": the order of the dissimilarities does not determine'
+                " the position of a new point"
             )
         n = self._source.n
         with self._explain_out_of_memory(X, n):

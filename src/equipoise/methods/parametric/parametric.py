@@ -211,7 +211,8 @@ class Parametric(Estimator):
     def _describe_run(self, training: Training) -> dict[str, Any]:
         """Return the values that determine the run, for checkpoints.
 
-        The initial weights of a user-supplied encoder are included; those of the default encoder follow from the rest.
+        The initial weights of a user-supplied encoder are included; those of the default encoder
+        follow from the other values.
         """
         from .training import to_arrays
 
