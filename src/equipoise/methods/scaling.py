@@ -75,7 +75,10 @@ class Scaling(ClassicalEmbedding):
         self._axes = self._gram.axes(array_like(self._gram.source, self.embedding_))
 
     def _place_by_gram(self, new: Any) -> Array:
-        """Return the positions of new points from their coordinates (for a `Factor`) or squared distances (`Inner`)."""
+        """Return the positions of new points.
+
+        `new` contains their coordinates if the Gram matrix is a `Factor`, or their squared distances if it is `Inner`.
+        """
         return self._gram.place(array_like(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
@@ -96,13 +99,13 @@ class PCA(Scaling):
 
     C = I − 11ᵀ/n subtracts the mean. X is a table (n, D), dense or sparse. For more than 1,000 rows, XXᵀ is not formed.
     With engine="torch", which needs dense tables, everything runs on the device except the basis of the landmarks and
-    the steps of a flow.
+    the steps of solver="flow".
 
     Parameters
     ----------
     n_landmarks : int, optional
-        Number of rows that represent all rows: the Gram matrix is replaced by its projection on their span (Nyström;
-        docs/math.md, section 15, bounds the error), and a step of the flow costs O(n · n_landmarks) instead of O(n D).
+        Number of rows, the landmarks, on whose span the Gram matrix is projected (Nyström; docs/math.md, section 15,
+        bounds the error). A step of solver="flow" then costs O(n · n_landmarks) instead of O(n D).
         None uses all rows.
 
     Further attributes
@@ -267,7 +270,7 @@ class Isomap(Scaling):
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Number of neighbours of each point; "auto" is 10, or n − 1 if there are fewer other points.
+        Number of neighbours of each point; "auto" is 10, or n − 1 for n < 11 points.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n) or a
         connected graph, as a sparse matrix of edge lengths or as (indices, distances).
@@ -323,7 +326,7 @@ class Isomap(Scaling):
         if not np.diff(near.indptr).all():
             i = int(np.diff(near.indptr).argmin())
             raise ValueError(
-                f"row {i} of X stores no distance to a fitted point, so that no path begins there; store at least one"
+                f"row {i} of X stores no distance to a fitted point, so no path leads to it; store at least one"
                 " distance"
             )
         paths = []

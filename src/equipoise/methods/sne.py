@@ -89,11 +89,11 @@ class NeighborEmbedding(Embedding):
         return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
 
     def objective_on(self, P: Matrix) -> Objective:
-        """Return the loss for affinities P of an earlier problem, so that another kernel needs no neighbour search."""
+        """Return the loss for the affinities P of another problem, without a new neighbour search."""
         return self._in_metric(joint_objective(P, self._kernel(), self._divergence()))
 
     def _in_metric(self, flat: Objective) -> Objective:
-        """Return the loss `flat` in the metric g(Y) if g is a function; a constant g is part of the geometry."""
+        """Return the loss `flat` in the metric g(Y) if g is a function, else `flat`; a matrix g is in the geometry."""
         if not callable(self.g):
             return flat
         from ..objectives.autograd.curved import curved  # PyTorch is slow to import, and optional

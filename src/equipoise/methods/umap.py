@@ -57,16 +57,16 @@ class UMAP(Embedding):
         "fuzzy": memberships from the distances to neighbours. "precomputed": X contains the weights of a graph (n, n),
         dense or sparse and nonnegative; they are scaled so that the largest is 1, and μ is their fuzzy union.
     engine : str, default="auto"
-        One of the engines of every Embedding, or "negative_sampling". The old name of "negative_sampling", which is
-        "sampled" with loss="effective", is deprecated.
+        One of the engines of every Embedding, or "negative_sampling". With loss="effective", "sampled" is a deprecated
+        name of "negative_sampling".
     n_iter : int or "auto", default="auto"
-        "auto" is 200 above 10,000 points. For fewer points it is 300, or 500 with engine="negative_sampling", as in
-        umap-learn, and with engine="sampled".
+        "auto" is 200 above 10,000 points. For fewer points it is 500 if the engine is "negative_sampling" or "sampled",
+        as in umap-learn, and 300 with other engines.
     early_exaggeration : float or "auto", default="auto"
-        "auto" is 4, or 1 with engine="negative_sampling", as in umap-learn, and with engine="sampled". With 4 the final
-        loss is lower than with 1 (MNIST, 70,000 points, 200 iterations: 3.07 n and 3.14 n).
+        "auto" is 1 if the engine is "negative_sampling" or "sampled", as in umap-learn, and 4 with other engines. The
+        final loss for the n = 70,000 points of MNIST after 200 iterations was 3.07 n with 4, and 3.14 n with 1.
     tol : float, default=0.05
-        UMAP allows a larger relative error in the repulsion than t-SNE.
+        Relative error allowed in the repulsion with engine="grid" and engine="torch"; the default of t-SNE is 0.01.
     """
 
     n_neighbors: int = 15
@@ -102,7 +102,7 @@ class UMAP(Embedding):
             self._check_negative_sampling()
 
     def _samples_negatives(self) -> bool:
-        """Return whether to optimise by negative sampling, as the deprecated "sampled" does with loss="effective"."""
+        """Return whether the engine is "negative_sampling", or "sampled" with loss="effective", its deprecated name."""
         return self.engine == NEGATIVE_SAMPLING or (self.engine == "sampled" and self.loss == "effective")
 
     def _check_negative_sampling(self) -> None:
@@ -147,14 +147,14 @@ class UMAP(Embedding):
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         if not isinstance(kernel, Membership):
-            raise TypeError(f"UMAP needs a Membership kernel, got {kernel!r}")
+            raise TypeError(f"the kernel of UMAP must be an equipoise.kernels.Membership, got {kernel!r}")
         repulsive = NonMembership(kernel.a, kernel.b, EPSILON)
         if self.loss == "intended":
             return CrossEntropy(P, kernel, repulsive)
         return EffectiveCrossEntropy(P, kernel, repulsive, float(self.negative_sample_rate))
 
     def objective_on(self, P: Matrix) -> Objective:
-        """Return the loss for memberships P of an earlier problem, so that another kernel needs no neighbour search."""
+        """Return the loss for the memberships P of another problem, without a new neighbour search."""
         return self._objective(P, self._kernel())
 
     def _iterations(self, n: int) -> int:

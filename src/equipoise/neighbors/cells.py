@@ -67,7 +67,7 @@ class Groups:
     ) -> None:
         """Find the k nearest points of each query among the points of a few groups.
 
-        Each product is computed by a single thread, so that the bytes do not depend on the number of threads.
+        Each matrix product is computed by a single thread, so that the result does not depend on `n_threads`.
 
         Parameters
         ----------
@@ -121,9 +121,9 @@ def joined(parts: list[Array]) -> Array:
 
 
 def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
-    """Return the indices (n, k), int32, of the k points of `base` (n, D), float32, nearest to each query (n, D).
+    """Return the indices (n, k), int32, of the k points of `base` (n, D) nearest to each of `queries` (n, D), float32.
 
-    Query i belongs to point i, which is not its own neighbour.
+    Query i represents point i of `base`, which is left out of its neighbours.
     """
     n = len(base)
     all_points = Groups(base, np.zeros(n, np.int64), 1)
@@ -159,7 +159,7 @@ class Cells:
         self._all_ranks = count + self._listed.shape[1]  # larger than any rank
 
     def _ranks(self, cell: int, below: int) -> Array:
-        """Return the rank of every cell as seen from cell `cell`, or `below` if that is smaller."""
+        """Return the rank of every cell seen from the cell with index `cell`; ranks above `below` become `below`."""
         listed = self._listed[self._members[cell]]
         ranks = np.full(len(self._centres), below, np.int32)
         if below > listed.shape[1]:  # beyond the listed cells, by the distance between centres
@@ -191,7 +191,7 @@ class Cells:
         return np.square(self.base[near] - self.queries[i]).sum(axis=1)
 
     def reach(self, rows: Array, truth: Array, min_recall: float) -> int:
-        """Return how many ranks to search to reach `min_recall`, given the true neighbours `truth` (m, k) of `rows`."""
+        """Return the `count` for which `search` reaches `min_recall`, given the true neighbours (m, k) of `rows`."""
         ranks = np.empty(truth.shape, np.int32)
         for t, i in enumerate(rows):
             ranks[t] = self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]]

@@ -37,8 +37,8 @@ def nearest(
         Index in X of each query, if the queries are rows of X: a row is not its own neighbour.
     independent : bool, default=False
         Compute the distances to the candidates in float64, so that the result for a query does not depend on the other
-        queries. Otherwise it may: the rounding of products depends on the number of queries, so the search for the same
-        query may be repeated in float64 in one call and not in another.
+        queries. If False, it may depend on them: the rounding of products varies with the number of queries, so the
+        search for a query may be repeated in float64 in one call and not in another.
     """
     m, n = len(Q), len(X)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)

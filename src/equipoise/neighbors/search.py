@@ -1,10 +1,10 @@
 """The k nearest neighbours of every row of a table, with an estimate of the recall.
 
-Metrics that vectors.py turns into Euclidean distances use a k-d tree in up to five columns. With more columns, all
-pairs are compared if the data are small; in large data each point is compared only with the points of the k-means cells
-near its own (cells.py). L1 and L∞ distances are computed for all pairs by faiss, and those of other metrics by
-scikit-learn, block by block; sparse tables have a search of their own (sparse.py). The result has the same bytes for
-any number of threads; faiss's HNSW graphs do not have this property and are not used.
+For metrics that vectors.py turns into Euclidean distances, tables of up to five columns are searched with a k-d tree.
+With more columns, all pairs are compared if the data are small; in large data each point is compared only with the
+points of the k-means cells near its own (cells.py). L1 and L∞ distances are computed for all pairs by faiss, and those
+of other metrics by scikit-learn, block by block. Sparse tables are searched by sparse.py. The result has the same
+bytes for any number of threads; faiss's HNSW graphs do not have this property and are not used.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def nearest_neighbors(
         check_metric(X, metric)
         return searcher.within(k)
     if isinstance(metric, str) and metric == "precomputed":
-        raise ValueError('metric="precomputed" is not available here; pass a table (n, D) and the metric between rows')
+        raise ValueError('nearest_neighbors does not accept metric="precomputed"; pass a table and another metric')
     check_range(X, metric)
     check_metric(X, metric)
     progress.stage("neighbours", n)
@@ -107,7 +107,7 @@ def nearest_neighbors(
 
 
 class Searcher:
-    """Exact search in a table X (n, D) for the rows nearest to each new row, independently of the other new rows."""
+    """Exact search for the rows of a table X (n, D) nearest to new rows; each new row is searched independently."""
 
     SPARE = 16  # candidates beyond k found in float32; float64 then selects the k nearest
 

@@ -1,9 +1,9 @@
 """Neighbour search on a GPU without storing distances: find a bound for each row, then collect what lies below it.
 
-A random sample of points gives a bound on the distance to the k-th neighbour of each row. If there are many points,
-every fourth block then gives a tighter bound. One pass over all pairs, as matrix products on the tensor cores, collects
-the candidates below the bound, and their distances are recomputed from differences. A row with too few candidates, or
-more than can be stored, is searched again in full.
+A random sample of points gives a bound on the distance to the k-th neighbour of each row. If there are many points, a
+comparison with every fourth block of 128 points then gives a tighter bound. One pass over all pairs, as matrix products
+on the tensor cores, collects the candidates below the bound, and their distances are recomputed from differences. A row
+with too few candidates, or more than can be stored, is searched again in full.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _below(
     D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, SELF: tl.constexpr,
     LISTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Collect, for B rows of Q, the points p of P with ‖p‖² − 2 q·p below the bound of the row, in any order."""
+    """Collect, for B rows of Q, the points p of P with ‖p‖² − 2 q·p below the bound of the row, in arbitrary order."""
     local = tl.program_id(0) * B + tl.arange(0, B)
     row = local < rows
     r = (start + local).to(tl.int64)
@@ -170,9 +170,9 @@ class Sieve:
     def _tighter(
         self, rows: slice, P: Cloud, candidates: Candidates, expected: float, bound: torch.Tensor
     ) -> torch.Tensor:
-        """Return, for each row, a bound below which somewhat more than the expected number of candidates lie.
+        """Return, for each row, a bound tighter than `bound`, with somewhat more than `expected` candidates below it.
 
-        A row with too few candidates keeps its old bound; one with more than can be stored gets −∞.
+        A row with fewer candidates keeps its old bound; a row with more than can be stored gets −∞.
         """
         count, found = candidates
         room = found.shape[1]

@@ -140,7 +140,7 @@ class SparseSearcher:
         return np.maximum(G, 0.0, out=G)
 
     def _check(self, scores: Array, start: int, *, new: bool = False) -> None:
-        """Raise ValueError for invalid distances, unless the metric is a function of products."""
+        """Raise ValueError for invalid distances; those computed from inner products (`PRODUCTS`) are not checked."""
         if self.metric not in PRODUCTS:
             check_metric_results(scores, self.metric, start, new=new)
 

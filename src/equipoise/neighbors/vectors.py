@@ -53,7 +53,9 @@ class Graph:
         return f"<{plural(k, 'neighbour')} of each of {plural(n, 'point')}, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int, exponent: int | None = None) -> Matrix:
-        """Return (d/2^exponent)² as CSR (m, n); this overwrites `distances` to save memory.
+        """Return the squares of `distances` / 2^exponent, as CSR (points, n), for neighbours among n points.
+
+        This overwrites `distances` to save memory.
 
         With exponent=None, each row whose squares would overflow or underflow is divided by its own power of two.
         """
@@ -107,10 +109,10 @@ class ScaledDistances:
     Attributes
     ----------
     metric : str, callable or None
-        The metric of a table; None if distances are not those of rows.
+        The metric between the rows of a table; None if the data are not a table.
     exponent : int or None
-        Distances are divided by 2^exponent. Set in a fit by the first distances that are squared, and used for new rows
-        too; None before.
+        Distances are divided by 2^exponent. None until distances are first squared; the value chosen then is kept, also
+        for new rows.
     """
 
     metric: Any = None
@@ -118,7 +120,7 @@ class ScaledDistances:
     coordinates: Any  # the rows of a table
 
     def fix_exponent(self, d: Matrix) -> int:
-        """Return `exponent`; if it is None, set it first, for the distances d."""
+        """Return `exponent`; if it is None, first choose it for the distances d."""
         if self.exponent is None:
             self.exponent = range_exponent(d)
         return self.exponent

@@ -96,8 +96,8 @@ class Training(Steps[TrainingState]):
     def check_loss(self, state: TrainingState, loss: float) -> None:
         if not np.isfinite(loss):
             raise FloatingPointError(
-                f"the loss is {loss} in epoch {state.iteration}; lower learning_rate, or use an encoder whose initial"
-                " map is smaller"
+                f"the loss is {loss} in epoch {state.iteration}; lower learning_rate, or use an encoder with smaller"
+                " initial outputs"
             )
 
     def on_report(self, state: TrainingState) -> None:
@@ -144,7 +144,7 @@ class Training(Steps[TrainingState]):
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.settings.exaggeration)
 
     def describe(self) -> dict[str, Any]:
-        """Return the values or fingerprints that determine a run, keyed by names for error messages."""
+        """Return what determines a run, as values or fingerprints; the keys are the names used in error messages."""
         A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
@@ -197,24 +197,25 @@ def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
 class _SharedThreads:
     """PyTorch's number of threads before the first of several overlapping contexts of `limit_threads`.
 
-    A thread that enters its context while another thread is within one reads the limit set by the other thread, which
-    is not the number to restore. This class remembers that number.
+    A thread may enter its context while another thread is within one. PyTorch's number of threads is then the limit
+    set by the other thread, not the number to restore, so this class stores the number to restore.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all contexts, in a forked process.
+        """Forget all contexts and create a new lock.
 
-        The other threads do not exist there, and one of them may have held the lock.
+        A forked process calls this method: the other threads of its parent do not exist in the process, and one of them
+        may have held the lock.
         """
         self.lock = Lock()
         self.inside: set[int] = set()  # threads of the program
         self.before = 1
 
     def enter(self, threads: int) -> tuple[int, bool]:
-        """Set the threads of PyTorch; return the number to restore, and whether the caller was already in a context."""
+        """Limit PyTorch to `threads`; return the number to restore, and whether the caller was already in a context."""
         with self.lock:
             found, nested = torch.get_num_threads(), get_ident() in self.inside
             if not self.inside:
