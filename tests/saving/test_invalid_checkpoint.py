@@ -95,12 +95,12 @@ def change_state(name, value):
     [
         (lambda about: about.update(content=None), "damaged: "),
         (change_state("phase", 7), "damaged: the index of the phase is 7, but the schedule has 2 phases"),
-        (change_state("iteration", "10"), "damaged: iteration has the wrong type, str"),
-        (change_state("settling", None), "damaged: settling has the wrong type, NoneType"),
-        (change_state("order", {"array": 0}), "damaged: the order of the points is not a permutation of 0 to 59"),
+        (change_state("iteration", "10"), "damaged: the saved value of iteration has the wrong type, str"),
+        (change_state("settling", None), "damaged: the saved value of settling has the wrong type, NoneType"),
+        (change_state("order", {"array": 0}), "damaged: the saved order of the points is not a permutation of 0 to 59"),
         (change_state("velocity", {"float": "nan"}), "damaged: "),
         (change_state("velocity", {"array": 99}), "damaged or is not an equipoise file: it has no 99.npy"),
-        (change_state("command", 1), "damaged: values are missing or unknown: command"),
+        (change_state("command", 1), "damaged: the saved state has missing or unknown values: command"),
     ],
     ids=["no state", "phase", "iteration", "settling", "order", "velocity", "missing array", "unknown value"],
 )

@@ -1,4 +1,4 @@
-"""Objectives: the loss and its forces, written as edges + field + scalars (docs/math.md)."""
+"""Objectives: losses and their forces, computed from sums over edges and over all pairs (docs/math.md)."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ class Objective(Protocol):
         ...
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        """Return both forces on every point, and the loss if requested.
+        """Return the attraction and the repulsion on every point, and the loss if `loss` is true.
 
-        Exaggeration multiplies the affinities in the forces, for most losses in the attraction only. The loss is
-        computed without it.
+        `exaggeration` multiplies the affinities in the forces, which for most losses changes the attraction only. The
+        loss is computed without exaggeration.
         """
         ...
 
@@ -50,8 +50,8 @@ class Objective(Protocol):
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """Return the function that gives the force (m, d) of the fitted map Y on new points.
 
-        Its arguments are the positions (m, d) of new points and their affinities p_{j|i}, CSR (m, n). Exaggeration is
-        that of the map: it multiplies the affinities in the attraction only.
+        Its arguments are the positions (m, d) of new points and their affinities p_{j|i}, CSR (m, n). `exaggeration`
+        is that of the late phase of the fit; it multiplies the affinities in the attraction only.
         """
         ...
 

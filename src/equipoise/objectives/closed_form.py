@@ -53,7 +53,7 @@ class ClosedForm:
         raise TypeError(f"{type(self).__name__} must define start()")
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return the result of `solve` within the span of U: the eigenvalue of each axis, and U rotated to the axes."""
+        """Return the eigenvalue of each axis, estimated from U, and U rotated to the axes of the solution."""
         raise TypeError(f"{type(self).__name__} must define aligned()")
 
     def to(self, placement: Placement) -> ClosedForm:

@@ -57,9 +57,10 @@ class ConditionalKL:
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array) -> float:
-        """Return log Z_i of a point i whose Z_i underflows, and add its forces to `repulsion`, both from log k.
+        """Return log Z_i of a point i whose Z_i underflows, and add its forces to `repulsion`.
 
-        Such points are rare, and their rows are summed in NumPy, in float64, for maps of any array library.
+        log Z_i and the forces are computed from log k, which does not underflow. Such points are rare, and their rows
+        are summed in NumPy, in float64, for maps of any array library.
         """
         diff = (Y[i] - Y).astype(np.float64)
         d2 = (diff**2).sum(axis=1)

@@ -118,7 +118,7 @@ class EffectiveCrossEntropy:
         return self._with_arrays(permuted(self.affinities, order), self.charges[order])
 
     def _with_arrays(self, affinities: Matrix, charges: Array) -> EffectiveCrossEntropy:
-        """Return a copy with these arrays."""
+        """Return a copy of the objective with other affinities and charges."""
         other = copy(self)
         other.affinities, other.charges = affinities, charges
         return other

@@ -18,12 +18,12 @@ from .base import Balance
 
 
 def require_dense(sparse: bool, divergence: Divergence) -> str:
-    """Raise ValueError if P is or will be sparse; otherwise return what the divergence requires, for error messages."""
+    """Raise ValueError if P is or will be sparse; otherwise return the clause with which such messages begin."""
     what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
     if sparse:
         raise ValueError(
-            f"{what}, but P is sparse; use dense distances with"
-            ' affinity="gaussian", or an Alpha divergence with alpha < 1'
+            f"{what}, but P is sparse; pass coordinates or all distances with"
+            ' affinity="gaussian", or use an Alpha divergence with alpha < 1'
         )
     return what
 

@@ -1,4 +1,4 @@
-"""Classical losses with a kernel on both sides: double-kernel LLE and PCA (Draganov & Dohn 2024, section 4)."""
+"""Double-kernel LLE and PCA: losses with kernels on the data and on the map (Draganov & Dohn 2024, section 4)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class DoubleKernelPCA:
         return self._with_arrays(permuted(self.affinities, order), self._sums[order])
 
     def _with_arrays(self, affinities: Matrix, sums: Array) -> DoubleKernelPCA:
-        """Return a copy with these arrays."""
+        """Return a copy of the objective with other affinities K_X and row sums of K_X."""
         other = copy(self)
         other.affinities, other._sums = affinities, sums
         return other

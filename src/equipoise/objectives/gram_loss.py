@@ -19,10 +19,10 @@ class GramLoss(ClosedForm):
 
         ∇E = −4 (B − C Y Yᵀ C) C Y                                        Draganov & Dohn 2024, eq. (4)
 
-    With L = B − C Y Yᵀ C this is ∇_i = 4 Σ_j L_ij (y_i − y_j): pairs more similar in the data than in the map attract,
-    the others repel. The force from B is called the attraction, that from Y Yᵀ the repulsion. Y Yᵀ is never formed: for
-    a centred Y, its force Y (YᵀY) costs O(n d²). If the data are points in R^D, B is not formed either, and B Y costs
-    O(n D d). B Y is computed on the device of B.
+    With L = B − C Y Yᵀ C this is ∇_i E = 4 Σ_j L_ij (y_i − y_j): pairs more similar in the data than in the map
+    attract, the others repel. The force from B is called the attraction, that from Y Yᵀ the repulsion. Y Yᵀ is never
+    formed: for a centred Y, its force Y (YᵀY) costs O(n d²). If the data are points in R^D, B is not formed either, and
+    B Y costs O(n D d). B Y is computed on the device of B.
 
     The stiffness is n/4 times a bound on the curvature, which holds at Y and after the next gradient step without
     momentum (docs/math.md, "Step length").
@@ -82,7 +82,7 @@ class GramLoss(ClosedForm):
         return values, V * array_like(V, np.sqrt(np.maximum(values, 0.0)))
 
     def minimum_loss(self, values: Array) -> float:
-        """Return the minimum of the loss: ‖B‖²_F minus the sum of squares of the positive ones among `values`."""
+        """Return the minimum of the loss: ‖B‖²_F minus the sum of squares of the positive eigenvalues in `values`."""
         return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:

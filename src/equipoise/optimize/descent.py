@@ -82,19 +82,24 @@ class State:
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
         if different := plain.keys() ^ (vars(self).keys() - {"origin"}):
-            raise ValueError(f"values are missing or unknown: {', '.join(sorted(map(str, different)))[:80]}")
+            raise ValueError(
+                f"the saved state has missing or unknown values: {', '.join(sorted(map(str, different)))[:80]}"
+            )
         check_numbers(plain, integers=("iteration", "phase", "age"), floats=("loss", "settling"))
         arrays: dict[str, Any] = {}
         for name in ("U", "velocity", "gain"):
             value = check_array(plain[name], name, self.origin.shape)
             arrays[name] = array_like(self.origin, value)
         if arrays["velocity"].dtype != arrays["gain"].dtype:
-            raise ValueError("velocity and gain differ in dtype")
+            raise ValueError(
+                f"the saved velocity has dtype {arrays['velocity'].dtype}, but the saved gain has dtype"
+                f" {arrays['gain'].dtype}"
+            )
         order = plain["order"]
         if order is not None:
             n = len(self.origin)
             if not np.array_equal(np.sort(order), np.arange(n)):
-                raise ValueError(f"the order of the points is not a permutation of 0 to {n - 1}")
+                raise ValueError(f"the saved order of the points is not a permutation of 0 to {n - 1}")
             order = on_device_of(self.origin, np.ascontiguousarray(order))
         vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"])})
 
@@ -104,14 +109,15 @@ def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequen
     for names, kinds in ((integers, int | np.integer), (floats, int | float | np.number), (("stopped",), str)):
         for name in names:
             if isinstance(plain[name], bool) or not isinstance(plain[name], kinds):
-                raise ValueError(f"{name} has the wrong type, {type(plain[name]).__name__}")
+                raise ValueError(f"the saved value of {name} has the wrong type, {type(plain[name]).__name__}")
 
 
 def check_array(value: Any, name: str, shape: tuple[int, ...]) -> Array:
     """Return an array of a saved state in C order and native byte order; raise unless it is float and has `shape`."""
     if value.shape != shape or value.dtype.kind != "f":
         raise ValueError(
-            f"{name} has shape {value.shape} and dtype {value.dtype}; expected shape {shape} and a floating-point dtype"
+            f"the saved array {name} has shape {value.shape} and dtype {value.dtype}; expected shape {shape} and a"
+            " floating-point dtype"
         )
     return np.array(value, dtype=value.dtype.newbyteorder("="), order="C")
 
@@ -156,7 +162,7 @@ class Steps(ABC, Generic[S]):
         """Raise FloatingPointError if the final map is not finite; the default accepts every map."""
 
     def on_report(self, state: S) -> None:
-        """Display a report that does not need the map; runs before the callbacks."""
+        """Display the reported loss or the progress; called at every report, before the callbacks."""
 
     def stop_reason(self, state: S) -> str | None:
         """Return the name of the stopping rule that applies after a report, or None."""

@@ -68,7 +68,10 @@ class EngineForces:
         return Force(balance.attraction + balance.repulsion, balance.loss, balance.stiffness)
 
     def sort(self, U: Array) -> Array | None:
-        """Sort at least LOCALITY points of up to 3 dimensions in Morton order, if this makes the engine faster."""
+        """Sort the points in Morton order if this makes the engine faster, and return the order, or None if not sorted.
+
+        Maps of fewer than LOCALITY points or of more than 3 dimensions are not sorted.
+        """
         if not self.engine.traits.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
         order = morton_order(U)

@@ -36,7 +36,9 @@ class StressState:
     def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> StressState:
         """Return the state for the values returned by `plain`; raise unless its maps have `shape`."""
         if different := plain.keys() ^ {field.name for field in fields(cls)}:
-            raise ValueError(f"values are missing or unknown: {', '.join(sorted(map(str, different)))[:80]}")
+            raise ValueError(
+                f"the saved state has missing or unknown values: {', '.join(sorted(map(str, different)))[:80]}"
+            )
         check_numbers(plain, integers=("iteration",), floats=("loss",))
         Y = _check_map(plain["Y"], "Y", shape)
         pairs = [(_check_map(s, "s", shape), _check_map(y, "y", shape), float(sy)) for s, y, sy in plain["pairs"]]
@@ -46,15 +48,15 @@ class StressState:
 def _check_map(value: Any, name: str, shape: tuple[int, ...]) -> Array:
     Y = check_array(value, name, shape)
     if Y.dtype != np.float64:
-        raise ValueError(f"{name} has dtype {Y.dtype}; expected float64")
+        raise ValueError(f"the saved array {name} has dtype {Y.dtype}; expected float64")
     return Y
 
 
 class _History:
     """The last steps s and changes y of the half gradient G, from which L-BFGS computes the step −H G (Nocedal 1980).
 
-    H approximates the inverse of the derivative of G. The first estimate of H is a factor times 1/M, where M is the
-    stiffness.
+    H approximates the inverse of the derivative of G. Its recursion starts from γ/M, where M is the stiffness and
+    γ = s·y / (y·(y/M)) for the last pair (s, y), or 1 if there is none.
     """
 
     def __init__(self, memory: int, pairs: list[tuple[Array, Array, float]]):

@@ -115,7 +115,7 @@ class NegativeSamplingSteps(GradientSteps):
         return self._loss(state.U)
 
     def current_map(self, state: State) -> Array:
-        """Return a copy of the map: the next step writes into its memory."""
+        """Return a copy of the map, because later steps overwrite the array `state.U`."""
         Y = self.geometry.map(state.U.copy())
         Y.flags.writeable = False
         return Y

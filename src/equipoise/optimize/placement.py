@@ -55,7 +55,8 @@ class FrozenMap:
     exaggeration : float
         Exaggeration of the late phase.
     _known : list of dict
-        `engine_state(engine)` after the fit, so that positions do not depend on later use of the engine.
+        The state of the engine after the fit, from `engine_state`. It is restored before the forces are computed, so
+        that positions do not depend on other uses of the engine.
     """
 
     objective: Objective

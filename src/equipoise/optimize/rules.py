@@ -74,7 +74,10 @@ class Rule(Protocol):
     def min_loss_change(self) -> float: ...
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        """Return the displacement (n, d) for the gradient ∇E; may update velocity, gains and age in `state`."""
+        """Return the displacement (n, d) for the gradient ∇E; may update velocity, gains and age in `state`.
+
+        `rate` is the learning rate, `late` says that early exaggeration has ended, and `length` is the kernel's length.
+        """
         ...
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
@@ -124,8 +127,8 @@ class Momentum:
     to 1 later.
 
     The rate is divided by 4 as in FIt-SNE and openTSNE, whose gradient omits the factor 4 of docs/math.md, eq. (1), so
-    that learning rates carry over. The rate "auto" is n / stiffness in units of the kernel's length, for t-SNE
-    n / exaggeration (Belkina et al. 2019).
+    that learning rates carry over. The rate "auto" is n / stiffness times the square of the kernel's length; for
+    t-SNE it is n / exaggeration (Belkina et al. 2019).
 
     Parameters
     ----------
@@ -134,12 +137,12 @@ class Momentum:
     friction : float, default=10.0
         Friction r; with 0, μ equals the cap from the first step.
     gain_up : float, default=0.2
-        Added to the gain while the gradient keeps its direction.
+        Added to the gain of a coordinate if −∇E does not oppose the last step along this coordinate.
     gain_down : float, default=0.8
-        Factor on the gain when the gradient reverses the last step.
+        Factor on the gain of a coordinate if −∇E reverses the last step along this coordinate (see `turned`).
     turned : float, default=0.5
-        Smallest reversal that reduces the gain, as a fraction of the last step; the numerical errors of a mesh are
-        smaller.
+        The gain is reduced only if −(rate/4) · gain · ∇E opposes the last step and is longer than this fraction of
+        it. Smaller reversals, such as numerical errors of a mesh, leave the gain unchanged.
     min_gain : float, default=0.01
         Lower bound on the gain.
     max_step : float, default=5.0
@@ -201,7 +204,7 @@ class Momentum:
 
 @dataclass(frozen=True)
 class _GradientRule:
-    """Base class of rules with the automatic rate n / (4 · stiffness); it defines when they report and stop."""
+    """Base class of rules with the automatic rate n · length² / (4 · stiffness); defines when they report and stop."""
 
     min_grad_norm: float = 1e-7
     min_loss_change: float = 1e-5
@@ -219,8 +222,8 @@ class _GradientRule:
 class GradientDescent(_GradientRule):
     """Plain gradient descent, Y ← Y − rate · ∇E, without momentum, gains or a limit on the step.
 
-    The rate "auto" is n / (4 · stiffness) in units of the kernel's length, for t-SNE n / (4 · exaggeration). It is the
-    largest rate at which the attraction is stable.
+    The rate "auto" is n / (4 · stiffness) times the square of the kernel's length; for t-SNE it is
+    n / (4 · exaggeration). It is the largest rate at which the attraction is stable.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d,
 
 
 class Curved:
-    """The loss `flat` with distances in the map measured by the metric g; computed on `device`, without the engine."""
+    """The loss `flat` with distances measured by the metric g; PyTorch computes it on `device`, without an engine."""
 
     def __init__(self, flat: Any, g: Metric, device: str = "cpu"):
         self.flat, self.g, self.device = flat, g, device
@@ -82,7 +82,10 @@ class Curved:
         return self
 
     def permuted(self, order: Array) -> Objective:
-        raise TypeError("the order of the points cannot change: a metric g(Y) may depend on their index")
+        raise TypeError(
+            "the order of the points cannot change, because a metric g(Y) may depend on their index; keep the order of"
+            " the input"
+        )
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         raise ValueError(

@@ -37,7 +37,10 @@ class Pairs:
         return float(np.linalg.eigvalsh(self.G.detach().cpu().numpy()).max())
 
     def __iter__(self) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
-        """Yield a slice of b rows i, d2 (b, n) with its autograd graph, and the mask (b, n) of j = i, where d2 is 1."""
+        """Yield, for each block of b points i, its slice, d2 (b, n) to all points j, and a mask (b, n), True at j = i.
+
+        d2 has an autograd graph, and is set to 1 where the mask is True.
+        """
         n = len(self.Y)
         for start in range(0, n, self._step):
             rows = slice(start, min(start + self._step, n))

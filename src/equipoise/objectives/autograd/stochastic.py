@@ -1,6 +1,6 @@
 """Losses estimated from a batch of points and edges, which PyTorch differentiates to train an encoder.
 
-A loss here is a function of two sums: an attractive one over the stored edges and a repulsive one over all pairs.
+Each loss is a function of two sums: an attractive one over the stored edges and a repulsive one over all pairs.
 For a batch of B of the n points, drawn without replacement, and one edge from each of them,
 
     Σ_ij A_ij f(d2_ij) ≈ (n/B) Σ_i a_i f(d2_iJ),   J drawn with probability A_iJ/a_i,  a_i = Σ_j A_ij              (a)
@@ -12,8 +12,8 @@ averages Ŝ of the sums: the descent follows
 
     (∂E/∂S₁)(Ŝ) ∇S₁ + (∂E/∂S₂)(Ŝ) ∇S₂,
 
-for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. If the batch contains all points and all edges,
-this is the exact gradient.
+where the two factors ∂E/∂S hardly depend on the batch. For KL this is −Σ P ∇log k + ∇Z/Ẑ. If the batch contains all
+points and all edges, and Ŝ equals the sums, this is the exact gradient.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
     weights: Tensor  # (m,): Σ weights f(d2) estimates Σ_ij A_ij f(d2_ij)
 
     def over_edges(self, values: Any) -> Tensor:
-        """Return the estimate (a) from the values f(d2)."""
+        """Return the estimate of Σ_ij A_ij f(d2_ij), from the values f(d2) of the edges of the batch."""
         return (self.weights * values).double().sum()
 
     def over_partners(self, u: Any, charges: Tensor | None = None) -> Tensor:
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
         return values.double().sum(dim=1) * ((self.n - 1) / (len(d2) - 1))
 
     def over_points(self, values: Tensor) -> Tensor:
-        """Return the estimate of a sum over all points from values (B,) of those in the batch."""
+        """Return the estimate of a sum over all points from the values (B,) of the points in the batch."""
         return values.double().sum() * (self.n / len(self.heads))
 
 
@@ -121,7 +121,10 @@ class Stochastic:
 
 
 class StochasticDivergence(Stochastic):
-    """The α-divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.                   docs/math.md, eq. (2')"""
+    """The α-divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.                   docs/math.md, eq. (2')
+
+    s, ψ and Z are those of `JointDivergence.divergence_and_overlap`.
+    """
 
     def __init__(self, objective: JointDivergence, n: int, device: torch.device):
         super().__init__(objective, n, device)
@@ -139,8 +142,9 @@ class StochasticDivergence(Stochastic):
 class StochasticConditional(Stochastic):
     """Original SNE: S₁ = Σ p_{j|i} log(p_{j|i}/k), S₂ = Σ_i log Z_i.                        docs/math.md, eq. (5)
 
-    Every row has its own Z_i, estimated from few partners: its running average is over the last batches that contained
-    the point. An average below TINY means that the kernel underflows for every partner of the point.
+    Z_i = Σ_{j≠i} k is different for each point i. Each batch that contains the point gives an estimate, and the loss
+    uses a running average of these estimates. An average below TINY, where the kernel underflows for every partner of
+    the point, is replaced by TINY.
     """
 
     def __init__(self, objective: ConditionalKL, n: int, device: torch.device):
@@ -197,7 +201,7 @@ def check_objective(objective: Any, name: str) -> None:
     if type(objective) not in KINDS:
         raise ValueError(
             f"the loss of {name} cannot be estimated from batches, so it cannot train an encoder; use UMAP, or a method"
-            " of the SNE family with an Alpha divergence with alpha < 1 (KL is -1) and without a function g"
+            " of the SNE family with KL or another Alpha divergence of alpha < 1 and without a function g"
         )
     try:
         objective.kernel.log_value(torch.ones(2, requires_grad=True))

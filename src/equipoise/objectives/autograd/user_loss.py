@@ -32,7 +32,7 @@ class OwnLoss:
 
     @property
     def affinities(self) -> Matrix:
-        raise TypeError("a user-defined loss has no affinities")
+        raise TypeError("a user-defined loss has no affinities; use loss(Y) and gradient(Y) of the problem")
 
     def at(self, Y: Array) -> tuple[float, Array]:
         """Return the loss and its gradient (n, d) at Y."""
@@ -77,10 +77,15 @@ class OwnLoss:
         return self
 
     def permuted(self, order: Array) -> Objective:
-        raise TypeError("the order of the points cannot change: a user-defined loss may depend on their index")
+        raise TypeError(
+            "the order of the points cannot change, because a user-defined loss may depend on their index; keep the"
+            " order of the input"
+        )
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise TypeError("a user-defined loss does not define forces on new points")
+        raise TypeError(
+            "a user-defined loss defines no forces on new points; optimise the old and the new points together"
+        )
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         raise TypeError("a user-defined loss is not split into attraction and repulsion; use gradient(Y)")
@@ -90,7 +95,7 @@ class WatchedLoss(OwnLoss):
     """A user-defined loss E that records its largest curvature L during one descent; the automatic rate is then 1/L.
 
     At the start, L is the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients. After
-    each step from Y_{t−1} to Y_t, L is raised to ‖∇E(Y_t) − ∇E(Y_{t−1})‖ / ‖Y_t − Y_{t−1}‖ if that is larger.
+    each step from Y_{t−1} to Y_t, L is raised to ‖∇E(Y_t) − ∇E(Y_{t−1})‖ / ‖Y_t − Y_{t−1}‖ if that quotient is larger.
     """
 
     def __init__(self, loss: Callable[[torch.Tensor], torch.Tensor], device: str):
