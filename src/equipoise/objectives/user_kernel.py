@@ -36,7 +36,8 @@ def check_kernel(kernel: Kernel) -> None:
     if k.min() < 0 or not k[d2 <= kernel.length**2].min() > 0:
         i = int(k.argmin())
         raise ValueError(
-            f"{name}.value({d2[i]:.3g}) = {k[i]:.3g}, but a kernel must be positive, or 0 beyond its length"
+            f"{name}.value({d2[i]:.3g}) = {k[i]:.3g}, but a kernel must be positive at distances up to its"
+            f" length, {kernel.length:g}, and must not be negative at larger distances"
         )
     rises = np.flatnonzero(np.diff(k) > 1e-9 * k[:-1])
     if rises.size:

@@ -74,7 +74,7 @@ class Curved:
         return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        """Return the attributes of a `Balance`, as tensors or numbers; the stiffness is that of flat space."""
+        """Return the attributes of a `Balance`, as tensors or numbers; the stiffness is without `Pairs.stretch`."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
     def to(self, placement: Placement) -> Objective:
