@@ -37,9 +37,10 @@ class Similarity:
 def fit_similarity(Y: Array, target: Array) -> Similarity:
     """Return the similarity that aligns Y (n, d) with `target` T (n, d).
 
-    a and b are the centroids, and s is the ratio of the radii; the s of least squares would shrink maps that agree
-    poorly, and hide the disagreement. R minimises Σ_i ‖s (y_i − a) R + b − t_i‖²: R = U Vᵀ for the singular value
-    decomposition (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966).
+    The similarity is y ↦ s (y − a) R + b, where a and b are the centroids of Y and T. The scale s gives the image of Y
+    the radius of T, that is, the same root mean square distance from the centroid; the s of least squares would shrink
+    maps that agree poorly, and hide the disagreement. R minimises Σ_i ‖s (y_i − a) R + b − t_i‖²: R = U Vᵀ for the
+    singular value decomposition (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966).
     """
     (Y, a, radius), (T, b, target_radius) = _center_both(Y, target)
     with one_blas_thread():
@@ -130,7 +131,7 @@ def _center(Y: Array) -> tuple[Array, Array, float]:
 
 def _require_shape(Y: Array, name: str) -> None:
     if not (np.square(Y - Y.mean(axis=0)).any() and np.ptp(Y, axis=0).any()):
-        raise ValueError(f"all points of {name} are at the same position, so it has no shape to align; leave it out")
+        raise ValueError(f"all points of {name} are at the same position, so it has no shape to align; use another map")
 
 
 def _normalize(mean: Array) -> Array:
@@ -145,7 +146,8 @@ def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
     if shared.sum() <= Y.shape[1]:
         raise ValueError(
             f"map {r} has only {plural(int(shared.sum()), 'point')} in common with the mean of the maps aligned so far,"
-            f" too few to align it; at least {Y.shape[1] + 1} are needed"
+            f" too few to align it; at least {Y.shape[1] + 1} are needed, so leave this map out or use maps that share"
+            " more points"
         )
     _require_shape(Y[shared], f"map {r} in common with the others")
     return fit_similarity(Y[shared], mean[shared])(Y)

@@ -1,8 +1,9 @@
 """Progress bars for long computations.
 
 A long computation announces each stage with `stage("neighbours", n)` and reports completed work to the function
-returned by `advance_callback()`. Inside `with shown():` this updates tqdm bars on stderr, if that is a terminal or a
-notebook; inside `with show_on(display):` it updates another `Display`. Otherwise these functions do nothing.
+returned by `advance_callback()`. Inside `with shown():` these calls update tqdm bars on stderr, if stderr is a terminal
+or the process is a notebook kernel; inside `with show_on(display):` they update `display`. Outside such blocks they do
+nothing.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def load(path: str | Path) -> Any:
             raise Refused(f"{path} does not contain a fitted method; use a file written by equipoise.save")
         version = about.get("format")
         if not isinstance(version, int) or version < 1:
-            raise ValueError("it does not specify its format")
+            raise ValueError("the file does not specify the version of its format")
         if version > FORMAT:
             raise Refused(
                 f"{path} was written by equipoise {about.get('equipoise')} in format {version}, but this is equipoise"
@@ -114,7 +114,8 @@ def load(path: str | Path) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # whatever values of the wrong form lead to
-        raise ValueError(f"{path} is damaged: {' '.join(str(error).split()) or type(error).__name__}") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path} is damaged: {reason}; restore it from a copy, or fit and save again") from None
 
 
 def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any:
@@ -137,7 +138,7 @@ def _require_storable(name: str, value: Any) -> None:
         archive.check(value, _describe)
     except Unstorable as error:
         remedy = REMEDIES.get(name, "use a number, a string or an array")
-        raise ValueError(f"{name} ({error}) cannot be saved; {remedy}") from None
+        raise ValueError(f"{name} cannot be saved: {error}; {remedy}") from None
 
 
 def _describe(item: Any) -> tuple[str, Any] | None:
@@ -167,9 +168,9 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _make(path: str | Path, tag: str, state: Any) -> Any:
-    """Return what is registered under a tag: the function itself, or a new instance of the class with this state.
+    """Return the function registered under a tag, or an object of the class registered under it, with this state.
 
-    A dataclass validates its fields. `path` is the file to name in error messages.
+    A dataclass is built by its constructor, which validates the fields. `path` is the file to name in error messages.
     """
     tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
@@ -177,8 +178,8 @@ def _make(path: str | Path, tag: str, state: Any) -> Any:
     kind: Any = from_tag(tag)
     if kind is None:
         raise ValueError(
-            f"it contains {tag[:80]!r}, which this version does not know; if a newer version wrote the file, upgrade"
-            " equipoise"
+            f"the file contains {tag[:80]!r}, which this version does not know (upgrade equipoise if a newer version"
+            " wrote the file)"
         )
     if isinstance(kind, FunctionType):
         return kind

@@ -194,7 +194,7 @@ def test_damaged_neighbors_raise(tmp_path, searches):
     archive.write(file, about, [indices, distances, recall])
     file.write_bytes(file.read_bytes()[:500])
     with pytest.raises(
-        ValueError, match=r"run\.eqc\.neighbors is damaged or is not an equipoise file.*; delete it to repeat"
+        ValueError, match=r"run\.eqc\.neighbors is damaged or is not an equipoise file.*, or delete it to repeat"
     ):
         resumed.fit(X)
     file.unlink()

@@ -94,12 +94,12 @@ def change_state(name, value):
     "change, message",
     [
         (lambda about: about.update(content=None), "damaged: "),
-        (change_state("phase", 7), "damaged: the index of the phase is 7, but the schedule has 2 phases"),
+        (change_state("phase", 7), "damaged: the saved phase has index 7, but the schedule has 2 phases"),
         (change_state("iteration", "10"), "damaged: the saved value of iteration has the wrong type, str"),
         (change_state("settling", None), "damaged: the saved value of settling has the wrong type, NoneType"),
         (change_state("order", {"array": 0}), "damaged: the saved order of the points is not a permutation of 0 to 59"),
         (change_state("velocity", {"float": "nan"}), "damaged: "),
-        (change_state("velocity", {"array": 99}), "damaged or is not an equipoise file: it has no 99.npy"),
+        (change_state("velocity", {"array": 99}), "damaged or is not an equipoise file: the file has no 99.npy"),
         (change_state("command", 1), "damaged: the saved state has missing or unknown values: command"),
     ],
     ids=["no state", "phase", "iteration", "settling", "order", "velocity", "missing array", "unknown value"],
@@ -131,12 +131,12 @@ def test_damaged_state_of_sampled_edges_or_of_several_starts_raises(tmp_path):
     method.set_params(callbacks=[eq.Checkpoint(path, every=5)]).fit(X)
     rewrite(path, copy, change_state("due", {"array": 0}))
     with pytest.raises(
-        ValueError, match=r"copy\.eqc is damaged: the next updates of the edges \(due\) have shape \(60,"
+        ValueError, match=r"copy\.eqc is damaged: the saved array `due`, .* must have shape .* got \(60,"
     ):
         method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
     method = brief(eq.MDS, n_iter=3).set_params(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
     rewrite(path, copy, lambda about: about.update(content=about["content"] * 2))
-    message = r"copy\.eqc is damaged: the number of runs is 2, but the number of initial maps is 1"
+    message = r"copy\.eqc is damaged: the number of saved runs is 2, but that of initial maps is 1"
     with pytest.raises(ValueError, match=message):
         method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
 

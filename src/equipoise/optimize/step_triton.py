@@ -45,7 +45,10 @@ def _step(
 def step(
     gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, momentum: Any, *rule: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return velocity and gain as `step_torch.tensor_step` does; rate and momentum may be tensors on the device."""
+    """Return velocity and gain as `step_torch.tensor_step` does.
+
+    rate and momentum may be tensors on the device. `rule` contains the other fields of `StepParameters` in their order.
+    """
     (n, d), new_velocity, new_gain = velocity.shape, torch.empty_like(velocity), torch.empty_like(gain)
     _step[(triton.cdiv(n, POINTS),)](
         gradient.contiguous(), velocity, gain, new_velocity, new_gain, rate, momentum, *rule, n,

@@ -13,7 +13,10 @@ from .forces import ForceProblem
 
 
 class Autograd(Reference):
-    """Placeholder for an engine: the map is a float64 NumPy array, which the loss copies to the device it uses."""
+    """The engine of problems with autograd: it keeps the map as a float64 NumPy array and computes no forces.
+
+    The loss copies the map to its own device and computes the forces there.
+    """
 
     traits = Reference.traits._replace(name="autograd")
 

@@ -178,7 +178,10 @@ class Problem(ABC):
     def _run_all(
         self, starts: Sequence[Any], n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None
     ) -> Any:
-        """Optimise each start that is not finished yet, unless a callback stops one, and return the best map."""
+        """Optimise the starts that are not finished yet, one after another, and return the best map.
+
+        If a callback stops the run from one start, the starts after it are skipped.
+        """
         for number, start in enumerate(starts):
             if number < len(self._runs) - 1:  # finished before an interruption
                 continue
@@ -233,8 +236,11 @@ class ForceProblem(Problem):
     Y0 : ndarray of shape (n, d)
         The initial map.
     schedule : Schedule
+        The number of iterations, the exaggeration and the learning rate.
     rule : Rule
+        The optimiser, which turns gradients into steps, such as `Momentum()`.
     knn_recall : float, default=1.0
+        Recall of the neighbour search, kept as an attribute.
 
     Attributes
     ----------
@@ -243,7 +249,7 @@ class ForceProblem(Problem):
     knn_recall : float
         Measured recall of the neighbour search from which P was computed.
     early_undone : bool
-        Whether early exaggeration only contracted the map, so that the late phase began at the initial map.
+        Whether early exaggeration only contracted the map. The iterations after it then started from the initial map.
     output_device : torch.device or None
         Device on which `Y` is returned as a tensor; None for NumPy arrays.
     """
@@ -356,6 +362,6 @@ class ForceProblem(Problem):
         state = self._start(starts[0])
         state.restore(saved["state"])
         if state.phase not in range(-1, count := len(self.schedule.phases(self.schedule.n_iter))):
-            raise ValueError(f"the index of the phase is {state.phase}, but the schedule has {plural(count, 'phase')}")
+            raise ValueError(f"the saved phase has index {state.phase}, but the schedule has {plural(count, 'phase')}")
         restore_engine(self.engine, saved["engine"])
         return [state]

@@ -31,7 +31,7 @@ class NegativeSamplingProblem(ForceProblem):
         n_edges = self.objective.affinities.nnz
         if state.due is not None and not (state.due.shape == (n_edges,) and state.due.dtype == np.float32):
             raise ValueError(
-                f"the next updates of the edges (due) have shape {state.due.shape} and dtype {state.due.dtype}, not"
-                f" ({n_edges},) and float32"
+                "the saved array `due`, the iteration at which each edge attracts next, must have shape"
+                f" ({n_edges},) and dtype float32, got {state.due.shape} and {state.due.dtype}"
             )
         return [state]

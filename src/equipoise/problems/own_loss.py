@@ -37,8 +37,8 @@ class LossProblem(AutogradProblem):
         Maximum number of iterations.
     learning_rate : float or "auto", default="auto"
         The rate η of the step −η ∇E; `Momentum` divides η by 4. "auto" is 1/L, where L is the largest curvature
-        found so far: at Y0 it is estimated from ten gradient differences. If the loss is much stiffer at first than
-        later, these steps are too short; pass a number then.
+        found so far; the first L is estimated at Y0 from ten gradient differences. If the curvature is much larger at
+        first than later, the later steps of "auto" are too short; pass a number for such a loss.
     optimizer : Accelerated, GradientDescent or Momentum, optional
         `Accelerated()` by default.
     device : {"auto", "cpu", "cuda"}, default="auto"

@@ -17,18 +17,21 @@ from .forces import Problem
 class StressProblem(Problem):
     """A metric or ordinal stress over maps Y (n, d), with its initial maps.
 
-    Metric stress is σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)². Its attraction on point i is −2 Σ_j w_ij (y_i − y_j): every
-    pair attracts like a spring of length 0. Its repulsion is 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j). For the forces of
-    ordinal stress see docs/math.md, section 14.
+    Metric stress is σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², with weights w_ij, dissimilarities δ_ij of the data, and
+    distances d_ij = ‖y_i − y_j‖ in the map. Its attraction on point i is −2 Σ_j w_ij (y_i − y_j): every pair attracts
+    like a spring of length 0. Its repulsion is 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j). For the forces of ordinal stress see
+    docs/math.md, section 14.
 
     Parameters
     ----------
     stress : Stress
+        The loss, which contains the dissimilarities and weights.
     engine : {"stored", "recomputed", "listed", "random_pairs", "torch"}
         Name of the engine, which says which pairs are compared and whether their δ are stored or recomputed.
     starts : sequence of ndarray of shape (n, d)
         The initial maps.
     solver : {"lbfgs", "smacof"}
+        "smacof" takes plain majorising steps; "lbfgs" accelerates them by L-BFGS.
     n_iter : int
         Maximum number of iterations of each start.
     tol : float
@@ -81,5 +84,5 @@ class StressProblem(Problem):
 
     def _restore_state(self, saved: Any, starts: Sequence[Array]) -> list[StressState]:
         if not 1 <= len(saved) <= len(starts):
-            raise ValueError(f"the number of runs is {len(saved)}, but the number of initial maps is {len(starts)}")
+            raise ValueError(f"the number of saved runs is {len(saved)}, but that of initial maps is {len(starts)}")
         return [StressState.restored(state, self.Y0.shape) for state in saved]

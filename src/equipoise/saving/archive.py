@@ -53,7 +53,11 @@ def version() -> str:
 
 
 def write(path: str | Path, about: dict[str, Any], content: Any, describe: Describe = lambda value: None) -> None:
-    """Write `content` to a file, together with `about`, plain values that describe the file; the write is atomic."""
+    """Write `content` to a file atomically, together with the plain values `about`, which describe the file.
+
+    For each value that is neither plain nor an array, `describe` returns a name and a state that can be written, or
+    None if the value cannot be saved.
+    """
     writer = _Writer(describe)
     text = json.dumps({**about, "content": writer.plain(content)}, allow_nan=False).encode()
     if len(text) > MAX_JSON:
@@ -77,7 +81,7 @@ def is_archive(path: str | Path) -> bool:
 
 
 def check(value: Any, describe: Describe) -> None:
-    """Raise Unstorable if a value cannot be written."""
+    """Raise Unstorable if `write` with this `describe` cannot write a value."""
     _Writer(describe).plain(value)
 
 
@@ -115,13 +119,14 @@ class _Writer:
             return {"csr": [*map(int, M.shape), *stored]}
         described = self.describe(value)
         if described is None:
-            raise Unstorable(f"{type(value).__name__} {getattr(value, '__name__', '')}".rstrip())
+            kind = f"{type(value).__name__} {getattr(value, '__name__', '')}".rstrip()
+            raise Unstorable(f"{kind} is not a plain value, an array or an object of equipoise")
         name, state = described
         return {"object": name, "state": self.plain(state)}
 
     def _number(self, array: Array) -> int:
         if array.dtype.kind not in KINDS:
-            raise Unstorable(f"array of {array.dtype}")
+            raise Unstorable(f"an array of dtype {array.dtype} does not contain real numbers, booleans or text")
         if id(array) not in self._numbers:
             self._numbers[id(array)] = len(self.arrays)
             self._references.append(array)
@@ -133,7 +138,8 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
     """Return the content of a file, after calling `accept` with the path and `about`.
 
     `accept` raises Refused for a valid file that cannot be used. A file that is damaged, or that `write` did not write,
-    raises ValueError. Only `make` creates objects.
+    raises ValueError. `make` returns the object with a given name and state; without `make`, a file that contains
+    objects raises ValueError.
     """
     with _BoundedReader(io.FileIO(path)) as file:
         try:
@@ -148,7 +154,10 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
             raise MemoryError(f"not enough memory to read {path}: {error}; free some memory and try again") from None
         except Exception as error:  # decoders raise many kinds of errors for damaged files
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(f"{path} is damaged or is not an equipoise file: {reason}") from None
+            raise ValueError(
+                f"{path} is damaged or is not an equipoise file: {reason}; restore it from a copy or"
+                " choose another file"
+            ) from None
 
 
 class Refused(ValueError):
@@ -156,7 +165,7 @@ class Refused(ValueError):
 
 
 def _unknown(name: str, state: Any) -> NoReturn:
-    raise ValueError(f"it contains an object ({name[:80]!r}), but only arrays and plain values are expected")
+    raise ValueError(f"the file contains an object ({name[:80]!r}), but only arrays and plain values are expected")
 
 
 class _BoundedReader(io.BufferedReader):
@@ -178,16 +187,16 @@ class _Reader:
         entries = archive.infolist()
         self.entries = {entry.filename: entry for entry in entries}
         if len(self.entries) < len(entries):
-            raise ValueError("two entries have the same name")
+            raise ValueError("two entries of the file have the same name")
         for entry in entries:
             if not (entry.filename == CONTENT or re.fullmatch(r"(0|[1-9]\d*)\.npy", entry.filename)):
-                raise ValueError(f"unexpected entry {entry.filename[:80]!r}")
+                raise ValueError(f"the file contains an unexpected entry, {entry.filename[:80]!r}")
             if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
                 raise ValueError(f"the entry {entry.filename} is compressed or encrypted")
         if sum(entry.file_size for entry in entries) > size:
-            raise ValueError("its entries are larger than the file")
+            raise ValueError("the entries together are larger than the file that contains them")
         if CONTENT not in self.entries:
-            raise ValueError(f"it has no {CONTENT}")
+            raise ValueError(f"the file has no {CONTENT}")
         self._arrays: dict[int, Array] = {}
         self._matrices: dict[tuple[int, ...], Matrix] = {}
         self._n_objects = 0
@@ -209,7 +218,7 @@ class _Reader:
             case {"object": str(name), "state": state}:
                 self._n_objects += 1
                 if self._n_objects > MAX_OBJECTS:
-                    raise ValueError(f"it contains more than {MAX_OBJECTS} objects")
+                    raise ValueError(f"the file contains more than {MAX_OBJECTS} objects")
                 return self.make(name, self.value(state))
             case {"float": "nan" | "inf" | "-inf" as text}:
                 return float(text)
@@ -231,7 +240,7 @@ class _Reader:
         if number not in self._arrays:
             entry = self.entries.get(f"{number}.npy")
             if entry is None:
-                raise ValueError(f"it has no {number}.npy")
+                raise ValueError(f"the file has no {number}.npy")
             with self.archive.open(entry) as stream:
                 declared = _declared_size(stream)
                 if declared != entry.file_size:
@@ -245,7 +254,7 @@ class _Reader:
     def _csr(self, *key: int) -> Matrix:
         if key not in self._matrices:
             if len(self._matrices) == len(self.entries):
-                raise ValueError("it contains more sparse matrices than arrays")
+                raise ValueError("the file contains more sparse matrices than arrays")
             rows, columns = key[:2]
             data, indices, indptr = map(self._array, key[2:])
             consistent = (
@@ -258,7 +267,7 @@ class _Reader:
                 and (not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < columns))
             )
             if not consistent:
-                raise ValueError("the parts of a sparse matrix are inconsistent")
+                raise ValueError("the data, indices and indptr of a sparse matrix are inconsistent")
             self._matrices[key] = make_csr(data, indices, indptr, (rows, columns))
         return self._matrices[key]
 

@@ -33,10 +33,10 @@ class Checkpoint:
 
     The file is replaced atomically every `every` iterations, so that it is complete even after Ctrl-C or a power
     failure. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
-    uninterrupted run. Affinities and the initial map are recomputed and must agree: different data, parameters or
-    `random_state` raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. The neighbours of a dense table
-    of 10,000 rows or more, if found on the CPU, are saved once in a second file, `path`.neighbors, which takes 12 bytes
-    per neighbour.
+    uninterrupted run. Affinities and the initial map are recomputed and must equal those of the interrupted run: other
+    data, parameters or `random_state` raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. The
+    neighbours of a dense table of 10,000 rows or more, if found on the CPU, are saved once in a second file,
+    `path`.neighbors, which takes 12 bytes per neighbour.
 
     During the fit the file `path`.lock is locked; a second fit with the same checkpoint raises RuntimeError.
 
@@ -159,7 +159,7 @@ class RunCheckpoints:
         _accept_format(path, about)
         current, saved = self._about["run"], about.get("run")
         if not isinstance(saved, dict):
-            raise ValueError("it does not describe its run")
+            raise ValueError("the file does not describe the run that wrote it")
         different = [name for name in current if current[name] != saved.get(name)]
         if different:
             what = f"{', '.join(different)} {'differs' if len(different) == 1 else 'differ'}"

@@ -13,7 +13,10 @@ Described = tuple[str, dict[str, Any]]  # the tag of a class, and the state of a
 
 
 def migrate(tag: str, state: Any) -> tuple[str, Any]:
-    """Return the current tag and state of an object from a file; both are unchanged if its class still exists."""
+    """Return the tag, which names a class, and the state of an object from a file, converted to the current class.
+
+    Both are returned unchanged if the class in the file still exists.
+    """
     change = CHANGES.get(tag)
     return (tag, state) if change is None else change(state)
 

@@ -80,7 +80,7 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
     except Refused:
         return None
     except ValueError as error:
-        raise ValueError(f"{error}; {REMEDY}") from None
+        raise ValueError(f"{error}, or {REMEDY}") from None
     if not _is_graph(content, shape):
         raise ValueError(f"{path} is damaged: its neighbours do not match the table; {REMEDY}")
     return Graph(*content)

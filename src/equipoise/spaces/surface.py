@@ -71,7 +71,7 @@ def _check_connected(faces: Array, n: int) -> None:
 
 @dataclass(frozen=True)
 class Surface:
-    """A triangulated surface as half-edges; half-edge h = 3 f + k runs from vertex k to vertex k + 1 of face f."""
+    """A triangulated surface as half-edges; half-edge 3 f + k runs from vertex k to k + 1 (modulo 3) of face f."""
 
     faces: Array  # (m, 3), int32
     lengths: Array  # (m, 3), of the half-edges
