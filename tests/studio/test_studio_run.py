@@ -277,7 +277,7 @@ def test_files_outside_the_folder_are_rejected(tmp_path):
         ("file:own.pickle", "unknown format '.pickle'; upload a .csv or .npy file"),
         ("named:nonesuch", "unknown data set"),
         ("given:", "started without data"),
-        ("ftp:x", "data must be named:NAME"),
+        ("ftp:x", "unknown data set 'ftp:x'"),
     ):
         with pytest.raises(ValueError, match=message):
             tables.load(name)

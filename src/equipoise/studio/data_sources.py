@@ -29,7 +29,10 @@ class GivenData:
 
 
 class DataSources:
-    """The data sets of a studio by name: `named:digits`, `given:` or `file:table.csv`.
+    """The data sets of a studio by name.
+
+    The name is `named:digits` for the bundled data set or toy shape digits, `file:table.csv` for the file table.csv in
+    the folder, and `given:` for the data set that the studio was started with.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ class DataSources:
         if kind == "named":
             return load(rest)
         if kind != "file":
-            raise ValueError(f"data must be named:NAME, file:NAME or given:, got {name[:60]!r}")
+            raise ValueError(f"unknown data set {name[:60]!r}; choose one from the menu of the page")
         path = self.path(rest)
         if not path.is_file():
             raise ValueError(f"the file {rest[:60]!r} does not exist in this studio; upload it again")
@@ -149,7 +152,8 @@ def format_size(size: int) -> str:
 def read_table(path: Path) -> Dataset:
     """Read a data file.
 
-    The labels are the last text column that contains classes, not identifiers, according to `read_column`.
+    The labels are the last text column that `read_column` returns as classes and that is not an identifier
+    (`Classes.is_identifier`). Without such a column, the labels are those returned by `data.read`, if any.
     """
     try:
         dataset = read(path)

@@ -9,7 +9,7 @@ MB, GB = 2**20, 2**30
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a studio. The defaults were chosen, not measured.
+    """Limits of a studio. The defaults are estimates of what suffices, not results of measurements.
 
     Parameters
     ----------

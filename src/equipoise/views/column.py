@@ -68,9 +68,10 @@ Column = Numbers | Classes
 def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column:
     """Return n values as classes or as numbers, depending on their type.
 
-    Text, booleans and integers beyond ±2**53 become classes. Other integers, and dates, become classes if they have at
-    most 20 distinct values. All other numbers stay numbers, and all other dates (datetime64, or text such as 2024-05-31
-    or 2024-05-31T12:00:00Z) become seconds since 1970. Categories are read like their values.
+    Booleans and text other than dates become classes. Integers become classes if they have at most 20 distinct values,
+    or if one has a magnitude of 2**53 or more; otherwise they stay numbers, as floats do. Dates are datetime64, date
+    objects, or text such as 2024-05-31 or 2024-05-31T12:00:00Z. They become classes if they have at most 20 distinct
+    values, and otherwise seconds since 1970. A pandas categorical is read like the array of its values.
 
     Parameters
     ----------

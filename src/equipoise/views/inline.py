@@ -44,16 +44,17 @@ def render_page(name: str, package: str, scripts: dict[str, str], parts: dict[st
     """Return the template `name`.html of a package as a page in which only its own scripts may run.
 
     The content security policy of the page is computed before `parts` are filled in, so that it does not allow a script
-    in one of them.
+    in one of them. The function fills in the placeholder `policy` with it, and the placeholder `script` with the text
+    of elements.js and `name`.js.
 
     Parameters
     ----------
     name, package : str
-        The template is filled with elements.js and `name`.js as its `script`.
+        Name of the template, without .html, and of the package that contains it and `name`.js.
     scripts : dict of str to str
-        Other scripts of the template.
+        Other scripts, by the names of their placeholders in the template.
     parts : dict of str to str
-        Everything else in the template.
+        Texts for the remaining placeholders, by name.
     """
     template = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
     scripts = scripts | {"script": read_script("elements") + read_script(name, package)}

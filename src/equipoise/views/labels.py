@@ -116,8 +116,8 @@ class _Placement:
     def place(self, i: int, center: Array, size: Array) -> tuple[Array, Array, float] | None:
         """Reserve the best box for the name of class i, given the centre of the class and the size of the box.
 
-        Return the centre of the box, the nearest point in the core of the class, and its distance from the box; None if
-        no box is free.
+        Return the centre of the box, the nearest point in the core of the class, and the distance of that point from
+        the box; None if no box is free. The core is the fraction CORE of the class that is nearest to its centre.
         """
         low, high = self.low + size / 2, self.high - size / 2
         if (low > high).any():
@@ -138,7 +138,11 @@ class _Placement:
         return chosen, anchors[best], float(distance[best])
 
     def _nearest_core_points(self, i: int, center: Array, candidates: Array, size: Array) -> tuple[Array, Array]:
-        """Return for each candidate box the nearest point in the core of class i, and its distance from the box."""
+        """Return for each candidate box the nearest point in the core of class i, and its distance from the box.
+
+        The boxes have the centres `candidates` (m, 2) and the same `size` (2,). The core is the fraction CORE of the
+        class that is nearest to its centre.
+        """
         own = self.pixels[self.codes == i]
         own = own[np.linspace(0, len(own) - 1, min(len(own), 300)).astype(int)]
         own = own[np.argsort(((own - center) ** 2).sum(axis=1), kind="stable")[: max(1, int(CORE * len(own)))]]

@@ -11,7 +11,11 @@ SPAN = 20  # number of frames over which the rate is measured
 
 
 class Flow:
-    """Counts frames sent and drawn. Frames sent before the page was ready are never drawn, hence the timeout."""
+    """Counts frames sent and drawn, and decides from the counts when the next frame may be sent.
+
+    A frame sent before the page was ready is never drawn. So that the page does not wait for it forever, the next frame
+    may always be sent after TIMEOUT seconds.
+    """
 
     def __init__(self) -> None:
         self._sent_at = 0.0

@@ -234,7 +234,11 @@ class Layout:
             self.updating = False
 
     def show_state(self, description: str, share: float | None, playing: bool, facts: str) -> None:
-        """Show the current work (over the map), the state of the play button, and the line about the data."""
+        """Show the current work over the map, Play or Pause on the button, and the line `facts` about the data.
+
+        `description` names the current work and is empty if there is none. `share` is the fraction of it that is done,
+        shown as a bar; None shows no bar.
+        """
         self.busy.text = escape(description) + ("" if share is None else BAR.format(share=share))
         self.busy.visible = bool(description)
         self.facts.text = facts

@@ -34,5 +34,8 @@ def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
 
 
 def mark_scripts(html: str, count: int = 0) -> str:
-    """Return HTML in which the first `count` script elements, by default all, have the nonce."""
+    """Return HTML in which the first `count` scripts, by default all, have NONCE_MARK as their nonce.
+
+    Elements that contain JSON are not scripts. The server replaces NONCE_MARK by a new nonce in every response.
+    """
     return SCRIPT_TAG.sub(f'<script nonce="{NONCE_MARK}"', html, count=count)

@@ -26,6 +26,7 @@ class TrustColors(NamedTuple):
     codes : ndarray of uint8, shape (n,)
         Index of the shade of each point; one past the last shade if the point was not measured.
     shading : Shading
+        The colours, their names and the text of the legend.
     mean : float
         Trustworthiness of the map.
     iteration : int

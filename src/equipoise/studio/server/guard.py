@@ -41,7 +41,9 @@ class Guard:
         """Return a user name for an allowed request; raise HTTPError 403 for others."""
         if request.request.host.lower() not in self.hosts:
             raise HTTPError(
-                403, reason="host name not allowed; open the address printed by the studio, or add the name to hosts"
+                403,
+                reason="host name not allowed; open the address printed by the studio, or pass this name to serve() in"
+                " the argument hosts",
             )
         origin = request.request.headers.get("Origin")
         if origin is not None and urlparse(origin).netloc.lower() not in self.hosts:
@@ -49,9 +51,7 @@ class Guard:
                 403, reason="requests from other sites are not allowed; open the address printed by the studio"
             )
         if not _same_site(request):
-            raise HTTPError(
-                403, reason="other sites may not include the studio; open the address printed by the studio"
-            )
+            raise HTTPError(403, reason="other sites may not embed the studio; open the address printed by the studio")
         if self.token is None:
             return "local"
         given = request.get_query_argument("token", None) or request.get_cookie(self.cookie) or ""

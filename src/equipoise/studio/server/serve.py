@@ -162,8 +162,8 @@ def serve(
     limit : int or Limits, optional
         Maximum size of an upload in bytes (default 200 MB), or all limits: `equipoise.studio.Limits`.
     n_jobs : int, optional
-        Number of threads. The default leaves a core to the browser: it is one fewer than the number of cores or, if
-        that is smaller, than OMP_NUM_THREADS, but at least one.
+        Number of threads. The default leaves a core to the browser: it is the number of cores, or OMP_NUM_THREADS if
+        that is smaller, minus one, but at least one.
     """
     studio = Studio(data, port=port, address=address, hosts=hosts, folder=folder, limit=limit, n_jobs=n_jobs)
     print(f"Equipoise studio at {studio.url} (press Ctrl-C to stop)", flush=True)

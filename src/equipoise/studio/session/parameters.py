@@ -46,7 +46,7 @@ STEPS = ("early_exaggeration", "exaggeration", "learning_rate")
 
 @dataclass(frozen=True)
 class Choice:
-    """A method with its title and the names of its parameters other than those in STEPS."""
+    """A method, with its title and the names of its own parameters; all methods have those in STEPS as well."""
 
     title: str
     make: type[Method]

@@ -97,7 +97,10 @@ class Player:
     # The runs
 
     def begin(self, X: Array, shown: tuple[LinkedRun, ...], point: int | None) -> None:
-        """Replace the runs by new ones on a table X, and select a point unless `point` is None; called by a command."""
+        """Replace the runs by new ones on a table X, and select `point`, or no point if it is None.
+
+        Call this only in a command, because only the thread of the worker may change the runs.
+        """
         check_memory(X, [linked.recipe for linked in shown], self._memory)
         self.worker.runs = tuple(Run(X, linked.recipe, self._n_jobs) for linked in shown)
         self.worker.point = point

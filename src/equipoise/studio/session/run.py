@@ -53,8 +53,8 @@ class Run:
 
     Without changes, its maps equal, byte for byte, those of an estimator that evaluates its loss every `loss_every(n)`
     iterations, but it does not stop by itself. A change of the kernel or of the exaggeration takes effect at the next
-    iteration, and a change of the neighbourhoods after a new search. Both reset the momentum, because the forces
-    differ. The recipe reproduces the run.
+    iteration, and a change of the neighbourhoods after a new search. Each of these changes resets the momentum, because
+    the forces differ. The recipe reproduces the run.
 
     Parameters
     ----------
@@ -73,7 +73,10 @@ class Run:
         self._begin(initial.events)
 
     def _begin(self, upcoming: tuple[Event, ...]) -> None:
-        """Build the problem for the initial values and start at its initial map; `upcoming` changes follow later."""
+        """Build the problem for the initial values and start at its initial map.
+
+        `upcoming` lists the changes that are applied when the run reaches their iterations.
+        """
         self.values = self._values(self.recipe)
         self.upcoming = upcoming
         self.problem: ForceProblem = self.estimator().problem(self.X)

@@ -32,7 +32,7 @@ class Count(NamedTuple):
 class Stage:
     """The current stage of a command; implements `equipoise.progress.Display`.
 
-    Several threads use it: the count is replaced as a whole, and read once per access.
+    Several threads use it. They see no half-updated state, because each update replaces the `Count` by a new one.
     """
 
     def __init__(self) -> None:
