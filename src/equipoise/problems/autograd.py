@@ -13,9 +13,9 @@ from .forces import ForceProblem
 
 
 class Autograd(Reference):
-    """The engine of problems with autograd: it keeps the map as a float64 NumPy array and computes no forces.
+    """The engine of problems with autograd, which only determines that the map is a float64 NumPy array.
 
-    The loss copies the map to its own device and computes the forces there.
+    The loss copies the map to its own device and computes the forces there, without the engine.
     """
 
     traits = Reference.traits._replace(name="autograd")

@@ -31,8 +31,8 @@ class GivenData:
 class DataSources:
     """The data sets of a studio by name.
 
-    The name is `named:digits` for the bundled data set or toy shape digits, `file:table.csv` for the file table.csv in
-    the folder, and `given:` for the data set that the studio was started with.
+    A name begins with `named:` for a bundled data set or toy shape, as in `named:digits`, and with `file:` for a file
+    in the folder, as in `file:table.csv`. The data set that the studio was started with has the name `given:`.
 
     Parameters
     ----------

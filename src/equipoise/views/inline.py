@@ -44,8 +44,8 @@ def render_page(name: str, package: str, scripts: dict[str, str], parts: dict[st
     """Return the template `name`.html of a package as a page in which only its own scripts may run.
 
     The content security policy of the page is computed before `parts` are filled in, so that it does not allow a script
-    in one of them. The function fills in the placeholder `policy` with it, and the placeholder `script` with the text
-    of elements.js and `name`.js.
+    in one of them. The policy replaces the placeholder `policy` of the template, and the text of elements.js and
+    `name`.js replaces the placeholder `script`.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ def policy_element(html: str) -> str:
     Parameters
     ----------
     html : str
-        The page before text from the user is filled in; only the scripts that it contains now may run.
+        The page before its data are filled in; only the scripts that it contains now may run.
     """
     directives = (
         "default-src 'none'",
