@@ -68,6 +68,8 @@ def test_valid_kernels_pass(valid):
 def test_invalid_kernels_raise_before_work_starts(user, message):
     with pytest.raises(ValueError, match=message):
         eq.SymmetricSNE(kernel=user, n_iter=1).fit(X)
+    with pytest.raises(ValueError, match=message):
+        eq.forces(eq.SymmetricSNE(kernel=user))
 
 
 @pytest.mark.parametrize("missing", ["value", "slope"])

@@ -153,12 +153,15 @@ class Embedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def output_kernel(self) -> Kernel:
-        """Return the kernel of the map."""
-        return self._kernel()
+        """Return the kernel of the map; raise if it is not built in and not valid."""
+        kernel = self._kernel()
+        if type(kernel).__module__ != Kernel.__module__:  # tests compare the built-in ones with their closed forms
+            check_kernel(kernel)
+        return kernel
 
     def objective_from_rows(self, P: Matrix) -> Objective:
         """Return the loss for rows P of affinities, before they are symmetrised."""
-        return self._objective(P, self._kernel())
+        return self._objective(P, self.output_kernel())
 
     def _geometry(self) -> Geometry:
         return Flat()
@@ -215,9 +218,7 @@ class Embedding(Estimator):
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
         """Return the problem, the checked input and the builder of affinities; start from the map `init`, if given."""
         self.check_parameters()
-        kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
-        if type(kernel).__module__ != Kernel.__module__:  # tests compare the built-in ones with their closed forms
-            check_kernel(kernel)
+        kernel, geometry, rule = self.output_kernel(), self._geometry(), self._rule()
         (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
         if requested not in ("exact", "reference") and not all_pairs:
             self._require_free_memory(X)
@@ -364,12 +365,11 @@ class Embedding(Estimator):
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the attraction and the repulsion of two points at distances r, with affinity p and normalisation Z."""
-        pair = np.array([[0.0, 1.0], [1.0, 0.0]])
-        return self._objective(pair, self._kernel()).pair_forces(np.asarray(r), p, Z)
+        return self.objective_from_rows(np.array([[0.0, 1.0], [1.0, 0.0]])).pair_forces(np.asarray(r), p, Z)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # the map has the precision of the engine
         return tags
