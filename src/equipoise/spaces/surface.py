@@ -25,7 +25,7 @@ def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
 
     Raise ValueError unless they form a connected surface.
     """
-    vertices, faces = np.asarray(to_numpy(vertices)), np.asarray(to_numpy(faces))
+    vertices, faces = _to_rows(vertices, "vertices"), _to_rows(faces, "faces")
     if vertices.ndim != 2 or vertices.shape[1] != 3 or vertices.dtype.kind not in "iuf":
         raise ValueError(
             f"vertices must be an array of numbers of shape (n, 3), got {vertices.dtype} of shape {vertices.shape}"
@@ -56,6 +56,21 @@ def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
         raise ValueError(f"vertex {unused[0]}{others} to no face; remove {'it' if unused.size == 1 else 'them'}")
     _check_connected(faces, n)
     return vertices, np.ascontiguousarray(faces, dtype=np.int32)
+
+
+def _to_rows(rows: Any, name: str) -> Array:
+    """Return vertices or faces as an array; raise ValueError, naming the first such row, if their lengths differ."""
+    try:
+        return to_numpy(rows)
+    except ValueError as error:
+        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in rows]
+        i = next((i for i, length in enumerate(lengths) if length != 3), None)
+        if i is None:
+            raise ValueError(f"{name} ({type(rows).__name__}) is not a table of numbers: {error}") from error
+        remedy = "; split larger polygons into triangles" if name == "faces" else ""
+        raise ValueError(
+            f"{name} must have 3 numbers in each row, but row {i} has length {lengths[i]}{remedy}"
+        ) from error
 
 
 def _check_connected(faces: Array, n: int) -> None:
