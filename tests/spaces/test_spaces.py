@@ -1,6 +1,7 @@
 """Metric spaces against their formulas, the axioms, shortest paths in graphs, and landmarks."""
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -111,9 +112,15 @@ def test_user_defined_space():
     "make, message",
     [
         (lambda: PNorm(X, 0.5), "p must be at least 1, got 0.5; for smaller p the triangle inequality does not hold"),
-        (lambda: Discrete(0), "n must be at least 1"),
+        (lambda: PNorm(X, "a"), "p must be at least 1, got 'a'"),
+        (lambda: PNorm(X, 10**400), "p must be at least 1, got 1000"),
+        (lambda: Discrete(0), "n must be an integer from 1 to 4611686018427387904, got 0"),
+        (lambda: Discrete(None), "n must be an integer from 1 to .*, got None"),
+        (lambda: Discrete(10**400), "n must be an integer from 1 to"),
         (lambda: Sphere(2 * UNIT), "row 0 of points has norm 2, so it is not on the sphere of radius 1"),
         (lambda: Sphere(UNIT, -1), "radius must be positive"),
+        (lambda: Sphere(UNIT, []), r"radius must be positive and finite, got \[\]"),
+        (lambda: Sphere(UNIT, Fraction(1)), r"radius must be positive and finite, got Fraction\(1, 1\)"),
         (
             lambda: Restriction(Discrete(3), [0, 3]),
             "subset contains the index 3, but the indices of points run from 0 to 2",
@@ -126,11 +133,17 @@ def test_user_defined_space():
         (lambda: Precomputed([[0, 1], [2, 0]]), "not symmetric"),
         (lambda: Euclidean([[0.0], [np.nan]]), "X contains NaN at row 1"),
         (lambda: GraphGeodesic(X), "for a table of coordinates use GraphGeodesic.from_table"),
-        (lambda: GraphGeodesic.from_table(X, 40), "n_neighbors must be between 1 and n_samples - 1 = 39, got 40"),
+        (lambda: GraphGeodesic.from_table(X, 40), "n_neighbors must be an integer between 1 and .* = 39, got 40"),
+        (lambda: GraphGeodesic.from_table(X, "a"), "n_neighbors must be an integer between 1 and .*, got 'a'"),
+        (lambda: GraphGeodesic.from_table(X, 5, n_threads=0.5), "n_threads must be an integer from 1 to 1024, got 0.5"),
+        (lambda: GraphGeodesic(sparse.csr_matrix(X @ X.T), n_threads="a"), "n_threads must be an integer from 1"),
+        (lambda: check_metric(Discrete(3), n_threads=None), "n_threads must be an integer from 1 to 1024, got None"),
+        (lambda: check_metric(Discrete(3), tol="a"), "tol must be a number of at least 0, got 'a'"),
         (
             lambda: farthest_points(Discrete(3), 4),
-            "m must be between 1 and the number of points of the space, 3, got 4",
+            "m must be an integer between 1 and the number of points of the space, 3, got 4",
         ),
+        (lambda: farthest_points(Discrete(3), 1.5), "m must be an integer between 1 and .*, got 1.5"),
         (
             lambda: farthest_points(Euclidean(np.ones((5, 2))), 2),
             "m=2 points cannot be selected: the space has only 1 distinct point; use at most 1",
@@ -144,6 +157,20 @@ def test_user_defined_space():
 )
 def test_invalid_arguments_raise(make, message):
     with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: LogCompressed(X), "space"),
+        (lambda: Product(Discrete(2), X), "b"),
+        (lambda: Restriction(None, [0]), "space"),
+        (lambda: farthest_points(X, 2), "space"),
+    ],
+)
+def test_tables_and_other_objects_are_not_spaces(make, name):
+    with pytest.raises(TypeError, match=rf"^{name} must be a metric space, got .*; use Euclidean\(X\) for a table X"):
         make()
 
 

@@ -159,6 +159,9 @@ SHEET, FACES = sheet(2, 2)
         (SHEET[:, :2], FACES, r"vertices must be an array of numbers of shape \(n, 3\), got float64 of shape \(9, 2\)"),
         (SHEET, FACES + 0.5, r"faces must be an array of integers of shape \(m, 3\), m > 0, got float64"),
         (SHEET, [[0, 1, 4, 3]], "split larger polygons into triangles"),
+        (SHEET, [[0, 1, 4], [0, 1, 4, 3]], "faces must have 3 numbers in each row, but row 1 has length 4; split"),
+        ([[0, 0, 0], [1, 0]], [[0, 1, 2]], "vertices must have 3 numbers in each row, but row 1 has length 2$"),
+        ([[0, 0, 0], [1, 0, [1]]], [[0, 1, 2]], r"vertices \(list\) is not a table of numbers: setting an array"),
         (
             SHEET,
             FACES + 1,
@@ -198,6 +201,10 @@ def test_paths_cross_between_sheets_at_a_shared_vertex():
 def test_unknown_method_and_missing_package_raise(monkeypatch):
     with pytest.raises(ValueError, match='method must be "heat" or "exact", got \'dijkstra\''):
         MeshGeodesic(SHEET, FACES, "dijkstra")
+    with pytest.raises(ValueError, match=r'method must be "heat" or "exact", got array\('):
+        MeshGeodesic(SHEET, FACES, np.ones(2))
+    with pytest.raises(ValueError, match="n_threads must be an integer from 1 to 1024, got 'a'"):
+        MeshGeodesic(SHEET, FACES, "exact", n_threads="a")
     monkeypatch.setitem(sys.modules, "potpourri3d", None)
     with pytest.raises(ImportError, match=r'pip install "equipoise\[mesh\]"; or use method="exact"'):
         MeshGeodesic(SHEET, FACES)

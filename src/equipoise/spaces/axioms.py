@@ -10,6 +10,8 @@ import numpy as np
 from .. import _core
 from .._plural import plural
 from .._types import Array
+from ..arrays.namespace import require
+from ..neighbors.search import check_n_threads
 from .base import MetricSpace
 
 
@@ -81,6 +83,8 @@ def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> Metric
     -------
     MetricReport
     """
+    require(tol, "tol", "a number of at least 0", lambda x: x >= 0)
+    check_n_threads(n_threads)
     D = space.matrix() if isinstance(space, MetricSpace) else np.ascontiguousarray(space, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not D.size:
         raise ValueError(f"space must be a MetricSpace or a non-empty square matrix of distances, got shape {D.shape}")

@@ -63,6 +63,13 @@ class MetricSpace:
         return check_points(i, self.n, name)
 
 
+def check_space(space: Any, name: str) -> MetricSpace:
+    """Return a space; raise TypeError unless it has `distances` and a number of points `n`."""
+    if not (callable(getattr(space, "distances", None)) and hasattr(space, "n")):
+        raise TypeError(f"{name} must be a metric space, got {type(space).__name__}; use Euclidean(X) for a table X")
+    return space
+
+
 def check_points(points: Any, n: int, name: str) -> Array:
     """Return a list of indices of points as int64; raise ValueError unless they are integers from 0 to n − 1."""
     points = np.asarray(points)

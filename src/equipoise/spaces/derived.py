@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .base import MetricSpace, check_points
+from .base import MetricSpace, check_points, check_space
 
 
 class LogCompressed(MetricSpace):
     """The points of a space with the distance log(1 + d), which is also a metric and compresses large distances."""
 
     def __init__(self, space: MetricSpace):
-        self.space, self.n = space, space.n
+        self.space = check_space(space, "space")
+        self.n = space.n
 
     def _block(self, i: Array, j: Array) -> Array:
         d = self.space.distances(i, j)
@@ -28,7 +29,8 @@ class Product(MetricSpace):
     """
 
     def __init__(self, a: MetricSpace, b: MetricSpace):
-        self.a, self.b, self.n = a, b, a.n * b.n
+        self.a, self.b = check_space(a, "a"), check_space(b, "b")
+        self.n = a.n * b.n
 
     def _block(self, i: Array, j: Array) -> Array:
         in_a = _block_of_factor(self.a, i // self.b.n, j // self.b.n)
@@ -47,7 +49,7 @@ class Restriction(MetricSpace):
     """
 
     def __init__(self, space: MetricSpace, subset: Any):
-        self.space = space
+        self.space = check_space(space, "space")
         self.subset = check_points(subset, space.n, "subset")
         if len(np.unique(self.subset)) != len(self.subset):
             values, counts = np.unique(self.subset, return_counts=True)

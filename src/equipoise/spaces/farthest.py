@@ -8,8 +8,8 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
-from ..arrays.namespace import check_random_state
-from .base import MetricSpace
+from ..arrays.namespace import check_random_state, is_integer
+from .base import MetricSpace, check_space
 
 
 def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[Array, Array]:
@@ -32,8 +32,9 @@ def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[
     distances : array of float64, shape (m, n)
         Distances from these points to all points.
     """
-    if not 1 <= m <= space.n:
-        raise ValueError(f"m must be between 1 and the number of points of the space, {space.n}, got {m}")
+    check_space(space, "space")
+    if not (is_integer(m) and 1 <= m <= space.n):
+        raise ValueError(f"m must be an integer between 1 and the number of points of the space, {space.n}, got {m!r}")
     first = int(check_random_state(random_state).randint(space.n))
     points, rows = np.empty(m, np.int64), np.empty((m, space.n))
     gap = space.distances([first])[0]  # distance of each point from the nearest landmark

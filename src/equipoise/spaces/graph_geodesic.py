@@ -15,8 +15,9 @@ from .._plural import plural
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import compiled_pattern, entry_rows, make_csr
+from ..arrays.namespace import is_integer
 from ..data import check_distances, check_neighbors, check_table, is_neighbors
-from ..neighbors.search import Searcher, nearest_neighbors
+from ..neighbors.search import Searcher, check_n_threads, nearest_neighbors
 from .base import MetricSpace
 
 Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points → their nearest pair, its distance
@@ -38,6 +39,7 @@ class GraphGeodesic(MetricSpace):
     """
 
     def __init__(self, graph: Any, *, n_threads: int = 1):
+        check_n_threads(n_threads)
         self.graph = _check_edges(graph)
         self.n_threads = n_threads
         self.n = self.graph.shape[0]
@@ -68,8 +70,10 @@ class GraphGeodesic(MetricSpace):
         n_threads : int, default=1
         """
         X = check_table(X)
-        if not 0 < n_neighbors < len(X):
-            raise ValueError(f"n_neighbors must be between 1 and n_samples - 1 = {len(X) - 1}, got {n_neighbors}")
+        if not (is_integer(n_neighbors) and 0 < n_neighbors < len(X)):
+            raise ValueError(
+                f"n_neighbors must be an integer between 1 and n_samples - 1 = {len(X) - 1}, got {n_neighbors!r}"
+            )
         neighbors = nearest_neighbors(X, n_neighbors, metric, n_threads=n_threads)
 
         def closest(inside: Array, outside: Array) -> tuple[int, int, float]:

@@ -9,8 +9,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from .._types import Array
+from ..arrays.namespace import is_finite, is_integer, require
 from ..data import check_distances, check_table
 from .base import MetricSpace
+
+MOST_POINTS = 2**62  # the index of a point is an int64
 
 
 class Euclidean(MetricSpace):
@@ -28,8 +31,8 @@ class PNorm(MetricSpace):
     """The rows of X (n, D) with d(x, y) = (Σ |x_k − y_k|^p)^(1/p), 1 ≤ p ≤ np.inf."""
 
     def __init__(self, X: Any, p: float):
-        if not p >= 1:
-            raise ValueError(f"p must be at least 1, got {p}; for smaller p the triangle inequality does not hold")
+        if not ((is_finite(p) or (isinstance(p, float | np.floating) and p == np.inf)) and p >= 1):
+            raise ValueError(f"p must be at least 1, got {p!r}; for smaller p the triangle inequality does not hold")
         self.X = check_table(X)
         self.p = float(p)
         self.n = len(self.X)
@@ -44,8 +47,8 @@ class Discrete(MetricSpace):
     """n points with d(x, y) = 1 for any two different points."""
 
     def __init__(self, n: int):
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
+        if not (is_integer(n) and 1 <= n <= MOST_POINTS):
+            raise ValueError(f"n must be an integer from 1 to {MOST_POINTS}, got {n!r}")
         self.n = int(n)
 
     def _block(self, i: Array, j: Array) -> Array:
@@ -83,8 +86,8 @@ class Sphere(MetricSpace):
     TOLERANCE = 1e-6  # relative deviation from the radius, the error of coordinates in float32
 
     def __init__(self, points: Any, radius: float = 1.0):
-        if not 0 < radius < np.inf:
-            raise ValueError(f"radius must be positive and finite, got {radius}")
+        require(radius, "radius", "positive and finite", lambda r: r > 0)
+        radius = float(radius)
         points = check_table(points)
         norm = np.linalg.norm(points, axis=1)
         off = np.flatnonzero(np.abs(norm - radius) > self.TOLERANCE * radius)
@@ -93,7 +96,7 @@ class Sphere(MetricSpace):
                 f"row {off[0]} of points has norm {norm[off[0]]:g}, so it is not on the sphere of radius {radius:g};"
                 " divide each row by its norm, or pass the radius of the sphere"
             )
-        self.radius = float(radius)
+        self.radius = radius
         self.X = points / norm[:, None]
         self.n = len(points)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
+from ..neighbors.search import check_n_threads
 from .base import MetricSpace
 from .surface import check_surface, make_surface
 
@@ -34,8 +35,9 @@ class MeshGeodesic(MetricSpace):
     """
 
     def __init__(self, vertices: Any, faces: Any, method: str = "heat", *, n_threads: int = 1):
-        if method not in ("heat", "exact"):
+        if not (isinstance(method, str) and method in ("heat", "exact")):
             raise ValueError(f'method must be "heat" or "exact", got {method!r}')
+        check_n_threads(n_threads)
         self.vertices, self.faces = check_surface(vertices, faces)
         self.n = len(self.vertices)
         self.method, self.n_threads = method, n_threads
