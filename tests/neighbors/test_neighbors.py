@@ -286,6 +286,13 @@ def test_search_accepts_what_converts_to_a_table(rng):
         (np.eye(3), {"min_recall": 2}, "min_recall must be a finite number between 0 and 1, got 2"),
         (np.empty((3, 0)), {}, "X has no columns"),
         (np.eye(3), {"metric": "precomputed"}, r"pass a table \(n, D\)"),
+        (
+            np.eye(3),
+            {"metric": np.ones(2)},
+            r"metric must be the name of a metric or a function of two rows, got arr",
+        ),
+        (sparse.eye(3, format="csr"), {"metric": np.ones(2)}, "metric must be the name of a metric or a function"),
+        (np.eye(3), {"metric": None}, "metric must be the name of a metric or a function of two rows, got None"),
         (np.eye(3), {"metric": "haversine"}, "requires two columns, latitude and longitude in radians; X has 3"),
         (
             np.eye(3),
@@ -299,6 +306,32 @@ def test_search_accepts_what_converts_to_a_table(rng):
 def test_invalid_arguments_of_a_search_raise(X, settings, message):
     with pytest.raises(ValueError, match=message):
         nearest_neighbors(X, **{"k": 1} | settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "found", "remedy"),
+    [
+        (lambda X: np.c_[X, np.ones(20)], "column 3 is constant", "remove columns that are constant or linear"),
+        (lambda X: np.c_[X, 1e9 * X.sum(axis=1)], "that of 20 rows of 4 columns has rank 3", "remove columns"),
+        (lambda X: X[:3], "that of 3 rows of 3 columns has rank 2", "pass more than 3 rows, or reduce"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["exact", "grid"])
+def test_mahalanobis_requires_an_invertible_covariance(rng, change, found, remedy, engine):
+    X = change(rng.normal(size=(20, 3)))
+    message = f'metric="mahalanobis" requires an invertible covariance matrix, but {found}; {remedy}'
+    with pytest.raises(ValueError, match=message):
+        eq.TSNE(metric="mahalanobis", perplexity=1, engine=engine).fit(X)
+    with pytest.raises(ValueError, match=message):
+        eq.MDS(metric="mahalanobis").fit(X)
+
+
+def test_mahalanobis_does_not_depend_on_the_units_of_the_columns(rng):
+    X = rng.normal(size=(20, 3))
+    near, scaled = (nearest_neighbors(X * unit, 3, "mahalanobis") for unit in (1.0, np.array([1e-9, 1.0, 1e9])))
+    assert_allclose(scaled.distances, near.distances, rtol=1e-6)
+    one = nearest_neighbors(X[:, :1], 3, "mahalanobis")
+    assert_allclose(one.distances, nearest_neighbors(X[:, :1], 3).distances / X[:, 0].std(ddof=1))
 
 
 @pytest.mark.parametrize("Method", [eq.TSNE, eq.MDS, eq.Isomap])

@@ -175,7 +175,8 @@ class Table(Input):
             D2 = cdist(X, X, "sqeuclidean") if is_euclidean(self.metric) else _squared_from_products(X)
             return scale_down(D2, 2 * self.exponent)
         name = getattr(self.metric, "__name__", self.metric)
-        D = check_distances(pairwise_distances(self.X, metric=self.metric), f"the distance matrix with metric={name}")
+        D = pairwise_distances(self.X, metric=self.metric, **self._parameters)
+        D = check_distances(D, f"the distance matrix with metric={name}")
         return square(D, self.fix_exponent(D))
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:

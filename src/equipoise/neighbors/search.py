@@ -84,11 +84,12 @@ def nearest_neighbors(
     if X.shape[1] == 0:
         raise ValueError(f"X has no columns: its shape is {X.shape}; pass a table (n, D) with D >= 1")
     require(min_recall, "min_recall", "between 0 and 1", lambda x: 0 <= x <= 1)
-    if not (is_integer(n_threads) and 1 <= n_threads <= MOST_THREADS):
-        raise ValueError(f"n_threads must be an integer from 1 to {MOST_THREADS}, got {n_threads!r}")
+    check_n_threads(n_threads)
     n = X.shape[0]
     if not (is_integer(k) and 0 < k < n):
         raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
+    if not (isinstance(metric, str) or callable(metric)):
+        raise ValueError(f"metric must be the name of a metric or a function of two rows, got {metric!r}")
     if sparse.issparse(X):
         searcher = SparseSearcher(X, metric)
         check_metric(X, metric)
@@ -104,6 +105,12 @@ def nearest_neighbors(
     indices, recall = _search(vectors, k, n_threads, min_recall)
     # The search uses float32; the distances, which determine the affinities, are computed again in float64.
     return Graph(indices, vectors.own_distances(indices, n_threads), recall)
+
+
+def check_n_threads(n_threads: Any) -> None:
+    """Raise ValueError unless a number of threads is an integer from 1 to `MOST_THREADS`."""
+    if not (is_integer(n_threads) and 1 <= n_threads <= MOST_THREADS):
+        raise ValueError(f"n_threads must be an integer from 1 to {MOST_THREADS}, got {n_threads!r}")
 
 
 class Searcher:
@@ -226,10 +233,10 @@ def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, A
 
 def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
     """Return the exact neighbours under any scikit-learn metric or callable, computed in blocks of rows."""
-    metric_parameters(X, metric)  # raises if the metric does not exist for these rows
+    parameters = metric_parameters(X, metric)
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
     start, advance = 0, progress.advance_callback()
-    for block in pairwise_distances_chunked(X, metric=metric):
+    for block in pairwise_distances_chunked(X, metric=metric, **parameters):
         rows = np.arange(start, start + len(block))
         block[np.arange(len(block)), rows] = 0.0
         check_metric_results(block, metric, start)

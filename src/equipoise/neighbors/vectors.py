@@ -150,14 +150,29 @@ def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
     if isinstance(metric, str) and metric == "seuclidean":
         return {"V": X.var(axis=0, ddof=1)}
     if isinstance(metric, str) and metric == "mahalanobis":
-        try:
-            return {"VI": np.linalg.inv(np.atleast_2d(np.cov(X.T))).T}
-        except np.linalg.LinAlgError as error:
-            raise ValueError(
-                'metric="mahalanobis" requires columns with an invertible covariance matrix; remove columns that are'
-                " constant or linear combinations of others"
-            ) from error
+        covariance = np.atleast_2d(np.cov(X.T))
+        _check_invertible(covariance, len(X))
+        return {"VI": np.linalg.inv(covariance).T}
     return {}
+
+
+def _check_invertible(covariance: Array, n: int) -> None:
+    """Raise ValueError if the covariance (D, D) of n rows is singular up to rounding.
+
+    The rank is that of the correlations, which do not depend on the units of the columns.
+    """
+    D, scale = len(covariance), np.sqrt(np.diag(covariance))
+    if not scale.all():
+        found = f"column {int(scale.argmin())} is constant"
+    elif (rank := int(np.linalg.matrix_rank(covariance / scale[:, None] / scale, hermitian=True))) < D:
+        found = f"that of {plural(n, 'row')} of {plural(D, 'column')} has rank {rank}"
+    else:
+        return
+    remedy = "remove columns that are constant or linear combinations of others"
+    raise ValueError(
+        f'metric="mahalanobis" requires an invertible covariance matrix, but {found};'
+        f" {f'pass more than {D} rows' if n <= D else remedy}, or reduce the columns by PCA first"
+    )
 
 
 class Vectors:
