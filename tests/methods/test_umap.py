@@ -274,6 +274,8 @@ def test_too_large_n_neighbors_warns_and_is_reduced(blobs):
         ({"loss": "true"}, "unknown loss 'true'; choose from 'effective', 'intended'"),
         ({"target_weight": 2}, "target_weight must be between 0 and 1, got 2"),
         ({"affinity": "gaussian"}, "unknown affinity 'gaussian'; choose from 'fuzzy', 'precomputed'"),
+        ({"engine": np.empty(0)}, r"unknown engine array\(.*; choose from 'auto'"),
+        ({"engine": np.array(["exact", "grid"])}, r"unknown engine array\("),
         ({"n_iter": "many"}, 'n_iter must be an integer or "auto", got'),
         ({"engine": "negative_sampling", "optimizer": eq.Momentum()}, "has its own optimiser; use optimizer=None"),
     ],

@@ -6,6 +6,7 @@ from .base import Engine, Field, Placement
 from .choose import (
     DEVICES,
     ENGINES,
+    check_engine_name,
     choose_device,
     choose_engine,
     engine_settings,
@@ -31,6 +32,7 @@ __all__ = [
     "Placement",
     "Reference",
     "Sampled",
+    "check_engine_name",
     "choose_device",
     "choose_engine",
     "engine_settings",

@@ -61,6 +61,12 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     return "grid" if d <= 3 else "sampled"
 
 
+def check_engine_name(engine: Any) -> None:
+    """Raise ValueError unless an engine is a string, which can be compared with the names of engines."""
+    if not isinstance(engine, str):
+        raise ValueError(f"unknown engine {engine!r}; choose from {', '.join(map(repr, ENGINES))}")
+
+
 def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """Return the engine and the device, "cpu" or "cuda", for the user's parameters.
 
@@ -77,8 +83,7 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """
     if not (isinstance(device, str) and device in DEVICES):
         raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
-    if not isinstance(engine, str):
-        raise ValueError(f"unknown engine {engine!r}; choose from {', '.join(map(repr, ENGINES))}")
+    check_engine_name(engine)
     X = main_array(X)
     on_gpu = is_tensor(X) and X.is_cuda
     if engine == "auto" and (device == "cuda" or (on_gpu and device == "auto")):

@@ -255,7 +255,8 @@ class ClassicalEmbedding(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
+        metric = getattr(self, "metric", None)
+        tags.input_tags.pairwise = isinstance(metric, str) and metric == "precomputed"
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # eigenvectors are computed in float64
         return tags

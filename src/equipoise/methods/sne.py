@@ -120,7 +120,7 @@ class NeighborEmbedding(Embedding):
     def _check_constant(self) -> None:
         try:
             np.asarray(self.g, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"g must be a matrix of numbers (d, d) or a function of the map, got {self.g!r}") from None
 
     def _precomputed(self) -> Given:
@@ -159,7 +159,7 @@ class NeighborEmbedding(Embedding):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise |= self.affinity == "precomputed"
+        tags.input_tags.pairwise |= isinstance(self.affinity, str) and self.affinity == "precomputed"
         return tags
 
 

@@ -11,6 +11,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities.builders import Fuzzy
 from ..arrays.namespace import is_auto, is_finite, is_integer, is_positive, to_numpy
+from ..engines import check_engine_name
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import limit_neighbors
 from ..kernels import Kernel, Membership, NonMembership
@@ -82,6 +83,7 @@ class UMAP(Embedding):
     tol: float = 0.05
 
     def check_parameters(self) -> None:
+        check_engine_name(self.engine)
         super().check_parameters()
         k, m = self.n_neighbors, self.negative_sample_rate
         if not (is_integer(k) and k >= 2):
@@ -174,7 +176,7 @@ class UMAP(Embedding):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise |= self.affinity == "precomputed"
+        tags.input_tags.pairwise |= isinstance(self.affinity, str) and self.affinity == "precomputed"
         return tags
 
 
