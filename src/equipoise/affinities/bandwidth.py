@@ -15,6 +15,8 @@ from .._warn import warn
 from ..arrays.csr import entry_rows
 from ..arrays.namespace import is_positive
 
+RANGE = 1e-75, 1e75  # of a given σ: the product σ_i² σ_j² neither underflows nor overflows
+
 
 @tagged("methods.kernel_neighborhoods.Bandwidth")
 @dataclass
@@ -56,10 +58,16 @@ class Bandwidth:
 
 
 def check_bandwidth(bandwidth: Any) -> Any:
-    """Return a bandwidth; raise ValueError unless it is "local", "global" or a positive number, possibly infinite."""
+    """Return a bandwidth; raise ValueError unless it is "local", "global" or a number, in `RANGE` or infinite."""
     if isinstance(bandwidth, str) and bandwidth in ("local", "global"):
         return bandwidth
-    return check_positive(bandwidth, "bandwidth", '"local", "global" or ')
+    sigma = check_positive(bandwidth, "bandwidth", '"local", "global" or ')
+    if not (RANGE[0] <= sigma <= RANGE[1] or sigma == np.inf):
+        raise ValueError(
+            f"bandwidth={sigma:g} is out of range, because powers of it are computed: rescale the data so that it lies"
+            f" between {RANGE[0]:g} and {RANGE[1]:g}"
+        )
+    return sigma
 
 
 def check_positive(value: Any, name: str, alternatives: str = "") -> float:
