@@ -59,16 +59,20 @@ class Reference(CpuEngine):
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
         Y = np.asarray(Y, dtype=np.float64)
-        c, _ = charge_columns(charges, len(Y))
+        c, columns = charge_columns(charges, len(Y))
 
         def at(targets: Array) -> Field:
-            potential, gradient = np.empty((len(targets), *c.shape[1:])), np.empty((*targets.shape[:1], Y.shape[1]))
+            potential = np.empty((len(targets), columns.shape[1]))
+            gradient = np.empty((*potential.shape, Y.shape[1]))
             for rows in row_blocks(len(targets), 8 * Y.size):
                 diff = targets[rows, None, :].astype(np.float64) - Y
                 d2 = (diff**2).sum(axis=2)
-                potential[rows] = (kernel.value(d2) * c).sum(axis=1)
-                gradient[rows] = 2 * np.einsum("ij,ijd->id", kernel.slope(d2) * c, diff)
-            return Field(potential, gradient)
+                value, slope = kernel.value(d2), kernel.slope(d2)
+                for q, charge in enumerate(columns.T):
+                    potential[rows, q] = (value * charge).sum(axis=1)
+                    gradient[rows, q] = 2 * np.einsum("ij,ijd->id", slope * charge, diff)
+            shape = (len(targets), *c.shape[1:])
+            return Field(potential.reshape(shape), gradient.reshape(*shape, Y.shape[1]))
 
         return at
 

@@ -140,10 +140,11 @@ def draw_offsets(n: int, partners: int, seed: int) -> tuple[Array, Array]:
     """Return random offsets from 1 to n − 1, each o together with n − o, and their weights, which sum to n − 1.
 
     Because o and n − o are drawn together, a pair acts on both of its points or on neither, and the forces of unit
-    charges sum to zero. For even n the offset n/2 is its own opposite; it is always included, with weight 1. All
-    offsets are returned, with weight 1, if `partners` is at least n − 1.
+    charges sum to zero. At least one pair (o, n − o) is drawn, and about `partners` offsets. For even n the offset n/2
+    is its own opposite; it is always included, with weight 1. All offsets are returned, with weight 1, if `partners` is
+    at least n − 1.
     """
-    pairs, drawn = (n - 1) // 2, partners // 2
+    pairs, drawn = (n - 1) // 2, max(1, partners // 2)
     if n - 1 <= partners:
         return np.arange(1, n), np.ones(n - 1)
     half = 1 + np.sort(np.random.default_rng(seed).choice(pairs, drawn, replace=False, shuffle=False))
