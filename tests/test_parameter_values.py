@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.utils import get_tags
 from support.methods import X, brief, over_those_with
 
 import equipoise as eq
@@ -175,6 +176,33 @@ def test_values_of_the_wrong_type_are_named():
         eq.plot([[10**400, 1.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match=r"X \(Tensor\) is not a table of numbers"):
         eq.neighbors.nearest_neighbors(torch.ones((9, 2), requires_grad=True), 3)
+
+
+@pytest.mark.parametrize("early_late", [("a", "b"), (None, 0.5), (np.ones(2), 0.5), (0.5, np.nan), (0.5,), [0.5, 0.8]])
+def test_momentum_must_be_two_numbers(early_late):
+    with pytest.raises(ValueError, match=r"momentum must be a tuple of two numbers in \[0, 1\), early and late, got"):
+        eq.Momentum(momentum=early_late)
+
+
+def test_integers_beyond_float64_are_refused_as_tensors_and_dimensions():
+    with pytest.raises(ValueError, match="the metric tensor h must be a matrix of numbers, got 1000"):
+        eq.SNE(h=10**400).fit(X)
+    with pytest.raises(ValueError, match=r"g must be a matrix of numbers .* or a function of the map, got 1000"):
+        eq.TSNE(g=10**400).fit(X)
+    with pytest.raises(ValueError, match="n_components must be at most 2147483647, got 1000"):
+        eq.MDS(n_components=10**400).fit(X)
+
+
+def test_numbers_of_extended_precision_give_the_same_map():
+    for Method, name in ((eq.TSNE, "dof"), (eq.SphericalSNE, "rho"), (eq.LLE, "reg")):
+        maps = [brief(Method, **{name: kind(0.5)}).fit(X).transform(X[:3] + 0.1) for kind in (float, np.longdouble)]
+        np.testing.assert_array_equal(*maps)
+    assert eq.kernels.NonMembership(epsilon=10**30).length == 1e15
+
+
+def test_precomputed_is_compared_only_with_text():
+    for method in (eq.TSNE(metric=np.ones(2)), eq.UMAP(affinity=np.ones(2)), eq.LLE(metric=np.ones(2))):
+        assert get_tags(method).input_tags.pairwise is False
 
 
 def test_parameters_of_rules_are_numbers_that_float64_can_represent():

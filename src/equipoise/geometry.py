@@ -167,7 +167,7 @@ def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
     """Return A with tensor = AᵀA; raise ValueError unless the tensor is symmetric and positive definite."""
     try:
         G = np.asarray(tensor, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"the metric tensor {name} must be a matrix of numbers, got {tensor!r}") from error
     if G.ndim != 2 or G.shape[0] != G.shape[1] or (dimension is not None and len(G) != dimension):
         size = "square" if dimension is None else f"of shape ({dimension}, {dimension})"

@@ -257,6 +257,8 @@ class SphericalExit(_LogSlopeKernel):
     def __post_init__(self) -> None:
         require(self.rho, "rho", "in [0, 1)", lambda x: 0 <= x < 1)
         require(self.dimension, "dimension", ">= 1", lambda x: x >= 1)
+        if isinstance(vars(self)["rho"], np.longdouble):  # as in `_check_parameters`
+            object.__setattr__(self, "rho", float(self.rho))
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -365,7 +367,7 @@ class NonMembership(_LogSlopeKernel):
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        return float(np.sqrt(self.epsilon))
+        return float(np.sqrt(float(self.epsilon)))
 
     def value(self, d2: Array) -> Array:
         return array_namespace(d2).log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
@@ -391,6 +393,8 @@ def _check_parameters(kernel: Kernel, *names: str) -> None:
     """Raise ValueError unless the named parameters are positive and the length is between 1e-100 and 1e100."""
     for name in names:
         require(getattr(kernel, name), name, "> 0", lambda x: x > 0)
+        if isinstance(value := getattr(kernel, name), np.longdouble):
+            object.__setattr__(kernel, name, float(value))  # k is computed in the precision of d2
     try:
         valid = 1e-100 <= kernel.length <= 1e100
     except OverflowError:

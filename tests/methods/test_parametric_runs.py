@@ -102,6 +102,11 @@ def test_callbacks_get_the_map_and_stop_the_run():
     assert np.array_equal(stop.seen[-1][2], encoder.embedding_) and not stop.seen[0][2].flags.writeable
 
 
+def test_verbose_must_be_a_number():
+    with pytest.raises(ValueError, match=r"verbose must be an integer, got array\("):
+        small(verbose=np.ones(2)).fit(X)
+
+
 def test_verbose_prints_the_loss_without_a_progress_bar(capsys):
     small(verbose=1, epochs=2).fit(X)
     assert capsys.readouterr().out.count("epoch") == 2

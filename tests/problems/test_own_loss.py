@@ -103,6 +103,8 @@ def test_unsupported_uses_of_a_user_loss_raise(tmp_path):
         (3.0, {}, TypeError, "loss must be a function of the map, got float"),
         (lambda Y: 1.0, {}, TypeError, "one number, as a PyTorch tensor computed from Y; got float"),
         (lambda Y: Y[999].sum(), {}, TypeError, "must accept a PyTorch tensor of shape"),
+        (lambda Y: 10**30 * Y.sum(), {}, TypeError, "must accept a PyTorch tensor of shape .* int too big"),
+        (lambda Y: 1j * Y.sum(), {}, TypeError, "must return a real number, but it returned a complex one"),
         (lambda Y: Y.sum(dim=1), {}, TypeError, r"got a tensor of shape \(3,\)"),
         (lambda Y: Y.detach().sum(), {}, ValueError, r"do not use detach\(\), item\(\) or NumPy"),
         (lambda Y: torch.ones(1, requires_grad=True).sum(), {}, ValueError, "loss does not depend on Y; compute it"),
@@ -162,3 +164,11 @@ def test_tensor_Y0_gives_a_tensor_map(rng):
     assert arrays.is_tensor(found) and found.device == Y0.device and torch.equal(found, problem.Y)
     assert_array_equal(found.numpy(), arrays_only.optimize())
     assert isinstance(arrays_only.Y, np.ndarray)
+
+
+def test_learning_rate_of_extended_precision_gives_the_same_map():
+    maps = [
+        eq.LossProblem(lambda Y: (Y**2).sum(), np.ones((3, 2)), learning_rate=kind(0.1), n_iter=5).optimize()
+        for kind in (float, np.longdouble)
+    ]
+    assert_array_equal(*maps)

@@ -105,9 +105,9 @@ class LLE(ClassicalEmbedding):
         stage("weights")
         if (X := data.coordinates) is not None:
             new = None if rows is None else data.scaled(rows)
-            return lle.lle_weights(data.scaled(X), neighbors, rows=new, reg=self.reg)
+            return lle.lle_weights(data.scaled(X), neighbors, rows=new, reg=float(self.reg))
         new = None if rows is None else data.squared_to_all(rows)
-        return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=self.reg)
+        return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=float(self.reg))
 
     def _prepare_transform(self, model: Model) -> None:
         pass

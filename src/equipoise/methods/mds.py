@@ -44,6 +44,7 @@ from .estimator import (
     Estimator,
     accepts_cupy,
     check_callbacks,
+    check_n_components,
     check_placed,
     check_verbose,
     lock_checkpoints,
@@ -350,10 +351,9 @@ class MDS(Estimator):
         return tags
 
     def check_parameters(self) -> None:
-        for name in ("n_components", "n_init"):
-            value = getattr(self, name)
-            if not (is_integer(value) and value >= 1):
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        check_n_components(self.n_components)
+        if not (is_integer(self.n_init) and self.n_init >= 1):
+            raise ValueError(f"n_init must be an integer >= 1, got {self.n_init!r}")
         for name, allowed in (("stress", STRESSES), ("solver", SOLVERS), ("engine", (*ENGINES, "sampled"))):
             value = getattr(self, name)
             if not (isinstance(value, str) and value in allowed):

@@ -171,7 +171,8 @@ class Momentum:
     def __post_init__(self) -> None:
         _check_rule(self, "friction", "gain_up", "gain_down", "turned", "min_gain", "max_step")
         early_late = self.momentum
-        if not (isinstance(early_late, tuple) and len(early_late) == 2 and all(0 <= m < 1 for m in early_late)):
+        is_pair = isinstance(early_late, tuple) and len(early_late) == 2
+        if not (is_pair and all(is_finite(m) and 0 <= m < 1 for m in early_late)):
             raise ValueError(f"momentum must be a tuple of two numbers in [0, 1), early and late, got {early_late!r}")
         for name in ("friction", "gain_up", "turned"):
             if not getattr(self, name) >= 0:

@@ -86,7 +86,7 @@ class LossProblem(AutogradProblem):
             Placed(),
             Autograd(),
             start,
-            Steady(check_n_iter(n_iter), learning_rate),
+            Steady(check_n_iter(n_iter), learning_rate if auto else float(learning_rate)),
             Accelerated() if optimizer is None else optimizer,
         )
         self.output_device = given.device if is_tensor(given) else None

@@ -25,7 +25,7 @@ from ...optimize.descent import Descent, split_callbacks
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
-from ..estimator import Estimator, accepts_cupy, check_callbacks, lock_checkpoints
+from ..estimator import Estimator, accepts_cupy, check_callbacks, check_verbose, lock_checkpoints
 from ..sne import TSNE
 
 if TYPE_CHECKING:
@@ -141,13 +141,12 @@ class Parametric(Estimator):
         -------
         self : Parametric
         """
-        device = self.check_parameters()
+        device, verbose = self.check_parameters(), check_verbose(self.verbose)
         rows = _as_rows(X, 2)
         validate_data(self, X, skip_check_array=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        shown = progress.shown(self.verbose)
-        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
-            print_losses = bool(self.verbose) and not displayed
+        with lock_checkpoints(self.callbacks), progress.shown(verbose) as displayed, self._explain_out_of_memory(X):
+            print_losses = verbose and not displayed
             settings = self._settings(seed, print_losses)
             training, problem = self._prepare(X, y, rows, device, settings)
             self.affinities_, self.knn_recall_ = problem.affinities, problem.knn_recall

@@ -40,13 +40,15 @@ class OwnLoss:
         try:
             with torch.enable_grad():
                 value = self.loss(points)
-        except (TypeError, IndexError) as error:
+        except (TypeError, IndexError, OverflowError) as error:
             shape = tuple(Y.shape)
             raise TypeError(f"the loss must accept a PyTorch tensor of shape {shape}, but failed: {error}") from error
         tensor = isinstance(value, torch.Tensor)
         if not tensor or value.numel() != 1:
             got = f"a tensor of shape {tuple(value.shape)}" if tensor else type(value).__name__
             raise TypeError(f"the loss must return one number, as a PyTorch tensor computed from Y; got {got}")
+        if value.is_complex():
+            raise TypeError("the loss must return a real number, but it returned a complex one; use its real part")
         if not value.requires_grad:
             raise ValueError(
                 "PyTorch cannot differentiate the loss with respect to Y; do not use detach(), item() or NumPy in it"
