@@ -62,6 +62,12 @@ def test_function_h_that_returns_text_raises(X):
         eq.TSNE(perplexity=5, h=lambda X: "far").fit(X)
 
 
+def test_function_h_with_overflowing_distances_raises(X):
+    message = r"the squared distance between rows 0 and 1 in the metric h\(X\) overflows; divide X by a constant"
+    with pytest.raises(ValueError, match=message):
+        eq.TSNE(perplexity=5, h=lambda X: np.tile(np.eye(DIM), (len(X), 1, 1))).fit(1e200 * X)
+
+
 def test_unsupported_uses_of_a_function_h_raise(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"h\(X\) must return one metric tensor \(5, 5\)"):
         eq.TSNE(h=lambda X: np.eye(2)).fit(X)

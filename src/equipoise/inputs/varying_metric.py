@@ -31,8 +31,15 @@ class Varying(Distances):
             3 * 8.0 * len(X) ** 2, f"a function h(X) compares all pairs of {len(X):,} points, which", available_memory()
         )
         self.X, self.H, self.h = X, H, h
-        d2 = _quadratic_forms(X, H, X)
-        super().__init__(np.sqrt((d2 + d2.T) / 2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            d2 = _quadratic_forms(X, H, X)
+            d2 = (d2 + d2.T) / 2
+        if not np.isfinite(d2).all():
+            i, j = np.argwhere(~np.isfinite(d2))[0]
+            raise ValueError(
+                f"the squared distance between rows {i} and {j} in the metric h(X) overflows; divide X by a constant"
+            )
+        super().__init__(np.sqrt(d2))
         self.limit = min(X.shape)
 
     def check_new(self, X: Any) -> Array:
