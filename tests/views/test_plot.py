@@ -387,5 +387,11 @@ def test_invalid_maps_raise(rng):
 
 
 def test_size_must_be_a_positive_number(rng):
-    with pytest.raises(ValueError, match="size must be a positive number, in points of 1/72 inch, got 'a'"):
+    with pytest.raises(ValueError, match="size must be a positive number up to 1000, in points of 1/72 inch, got 'a'"):
         eq.plot(rng.normal(size=(9, 2)), size="a")
+    with pytest.raises(ValueError, match="size must be a positive number up to 1000"):
+        eq.plot(rng.normal(size=(9, 2)), size=1e30)
+
+
+def test_title_may_be_none(rng):
+    assert eq.plot(rng.normal(size=(9, 2)), title=None).axes[0].get_title() == ""

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from .._plural import plural
 from .._types import Array
-from ..arrays.namespace import check_random_state
+from ..arrays.namespace import check_random_state, is_integer
 from ..procrustes import mean_map, superimpose, variation
 from .checks import check_k
 from .neighborhood import neighbor_recall
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 STABLE = 0.1  # median variation
 UNSTABLE = 0.5  # variation of a point
 MOST = 2 / 3  # fraction of neighbours preserved
+MOST_RUNS = 100_000  # far more than anyone needs; without a limit, drawing their seeds alone could take forever
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +135,7 @@ def stability(
     X : array-like
         The data, as for `method.fit`.
     runs : int, default=8
-        Number of runs, at least 2.
+        Number of runs, from 2 to 100,000.
     subsample : float, default=1.0
         Fraction of the points in each run, drawn at random for each run; must be 1 if X is given as neighbour lists.
     noise : float, default=0.0
@@ -157,8 +158,8 @@ def stability(
     >>> bool(result.variation.max() < 1e-6)
     True
     """
-    if not (isinstance(runs, int | np.integer) and runs >= 2):
-        raise ValueError(f"runs must be an integer of at least 2, got {runs!r}")
+    if not (is_integer(runs) and 2 <= runs <= MOST_RUNS):
+        raise ValueError(f"runs must be an integer from 2 to {MOST_RUNS}, got {runs!r}")
     seeded = "random_state" in method.get_params()
     if not seeded and subsample == 1 and not noise:
         raise ValueError(

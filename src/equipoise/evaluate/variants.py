@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import get_tags
 
+from .._plural import plural
 from .._types import Array
 from ..arrays.namespace import is_finite
 from ..arrays.sparse_structure import check_structure
@@ -53,6 +54,8 @@ class Variants:
             )
         if self.noise and not self._is_table():
             raise ValueError("noise requires a dense table X; use noise=0 for other data")
+        if self.n < 2:
+            raise ValueError(f"X has {plural(self.n, 'point')}; at least 2 are needed")
 
     @property
     def n(self) -> int:

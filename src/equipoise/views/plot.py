@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..problems.forces import Problem
 
 MAX_DOTS = 100_000  # maps with more points are drawn as an image of their density; chosen
+MAX_SIZE = 1000  # points; larger than a figure, and much larger ones take minutes to draw
 TITLE_ROOM = 0.4  # inches above and below the map for the title and a note
 NOTE = "note"  # marks the note among the texts of 3-D axes
 MARGIN = 0.04  # around the map, as a fraction of its larger side; three times that for arrows; chosen
@@ -166,7 +167,7 @@ def _check_axes(axes: Any, projection: str | None) -> Any:
 def _style_axes(axes: Any, points: Array, theme: Theme, title: str, note: str, margin: float) -> None:
     """Set colours, title, note and limits."""
     axes.set_facecolor(theme.background)
-    axes.set_title(as_text(title), color=theme.text, parse_math=False)
+    axes.set_title(as_text(title or ""), color=theme.text, parse_math=False)
     if axes.name == "mollweide":
         _write_note(axes, note, theme)
         axes.grid(True, color=theme.missing)
@@ -238,8 +239,8 @@ def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | No
 
 def _check_size(size: Any, title: Any) -> float | None:
     check_title(title)
-    if not (size is None or is_positive(size)):
-        raise ValueError(f"size must be a positive number, in points of 1/72 inch, got {size!r}")
+    if not (size is None or (is_positive(size) and size <= MAX_SIZE)):
+        raise ValueError(f"size must be a positive number up to {MAX_SIZE}, in points of 1/72 inch, got {size!r}")
     return None if size is None else float(size)
 
 
