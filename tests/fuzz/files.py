@@ -161,7 +161,7 @@ def _with_changed_member(content: bytes, member: float, changes: list[list[Any]]
     written = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(written, "w") as target:
         names = archive.namelist()
-        chosen = names[int(member * len(names))]
+        chosen = names[min(int(member * len(names)), len(names) - 1)]  # a member of 0.99999 is rounded to 1
         kinds = {change[0] for change in changes}
         for name in names:
             part = archive.read(name)
