@@ -155,3 +155,10 @@ def test_save_and_evaluate_accept_cupy_arrays(cupy, table, tmp_path):  # noqa: F
     assert_array_equal(eq.load(tmp_path / "map.eq").embedding_, method.embedding_.get())
     with_numpy, with_cupy = (eq.evaluate(X, method.embedding_.get(), k=5) for X in (table, cupy.ndarray(table)))
     assert str(with_numpy) == str(with_cupy)
+
+
+@pytest.mark.parametrize("subsample", [0.5, 1.0])
+def test_stability_accepts_cupy_arrays(cupy, table, subsample):  # noqa: F811
+    method = eq.PCA(engine="torch", device="cpu")
+    found, expected = (eq.stability(method, X, runs=2, subsample=subsample, k=3) for X in (cupy.ndarray(table), table))
+    assert_allclose(found.maps, expected.maps, atol=1e-4)

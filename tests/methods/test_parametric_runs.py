@@ -102,6 +102,12 @@ def test_callbacks_get_the_map_and_stop_the_run():
     assert np.array_equal(stop.seen[-1][2], encoder.embedding_) and not stop.seen[0][2].flags.writeable
 
 
+def test_sparse_and_complex_tensors_are_refused():
+    for X_, kind in ((torch.eye(20).to_sparse(), "sparse"), (torch.eye(20, dtype=torch.complex64), "complex")):
+        with pytest.raises(ValueError, match=f"X must be a dense tensor of real numbers, got a {kind} one"):
+            small().fit(X_)
+
+
 def test_verbose_must_be_a_number():
     with pytest.raises(ValueError, match=r"verbose must be an integer, got array\("):
         small(verbose=np.ones(2)).fit(X)

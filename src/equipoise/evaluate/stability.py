@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from .._plural import plural
 from .._types import Array
-from ..arrays.namespace import check_random_state, is_integer
+from ..arrays.namespace import check_random_state, is_integer, to_numpy
 from ..procrustes import mean_map, superimpose, variation
 from .checks import check_k
 from .neighborhood import neighbor_recall
@@ -175,7 +175,7 @@ def stability(
         estimator = clone(method)
         if seeded:
             estimator.set_params(random_state=int(draws.randint(2**31 - 1)))
-        embeddings.append(np.asarray(estimator.fit_transform(variants.make(part, draws))))
+        embeddings.append(to_numpy(estimator.fit_transform(variants.make(part, draws))))
         losses.append(float(getattr(estimator, "loss_", np.nan)))
     maps = np.full((runs, variants.n, embeddings[0].shape[1]), np.nan)
     for r, Y in enumerate(embeddings):

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 
 from .._plural import plural
 from .._types import Array
-from ..arrays.namespace import is_finite
+from ..arrays.namespace import is_finite, to_numpy
 from ..arrays.sparse_structure import check_structure
 from ..data import check_table, is_neighbors
 from ..inputs import is_space
@@ -92,5 +92,5 @@ class Variants:
             return Restriction(cast(MetricSpace, X), rows)
         if hasattr(X, "iloc"):
             return X.iloc[rows, rows] if self._pairwise() else X.iloc[rows]
-        X = check_structure(X).tocsr() if sparse.issparse(X) else np.asarray(X)
+        X = check_structure(X).tocsr() if sparse.issparse(X) else to_numpy(X)
         return X[rows][:, rows] if self._pairwise() else X[rows]

@@ -315,6 +315,9 @@ def _as_rows(X: Any, min_rows: int) -> Tensor:
             f"X must be a table (n, D) with at least {plural(min_rows, 'row')} and 1 column, got a tensor of shape"
             f" {tuple(X.shape)}"
         )
+    if X.layout != torch.strided or X.is_complex():
+        kind = "a complex" if X.is_complex() else "a sparse"
+        raise ValueError(f"X must be a dense tensor of real numbers, got {kind} one; use X.real or X.to_dense()")
     rows = X.detach().to(torch.float32)
     if not bool(rows.isfinite().all()):
         i, j = (int(k) for k in (~rows.isfinite()).nonzero()[0])
