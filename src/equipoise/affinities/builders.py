@@ -239,8 +239,8 @@ def _require_distances_among_neighbors(data: Input) -> None:
         )
     if isinstance(data, FromSpace) and data.n > MOST:
         raise ValueError(
-            f"{what}; with a metric space this requires all distances, which are stored for up to {MOST:,} points, but X"
-            f" has {data.n:,}. Use spaces.Restriction to keep fewer points"
+            f"{what}; with a metric space this requires all distances, which are stored for up to {MOST:,} points, but"
+            f" X has {data.n:,}. Use spaces.Restriction to keep fewer points"
         )
     if data.coordinates is None or is_euclidean(data.metric):
         return
