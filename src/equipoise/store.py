@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import unwrap
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -128,9 +130,34 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
         if not (name.startswith("_") ^ name.endswith("_")) or callable(getattr(kind, name, None)):
             raise ValueError(f"a fitted {kind.__name__} has no attribute {name[:80]!r}")
         vars(method)[name] = value
+    _require_known(kind, [name for name in state if name.startswith("_")])  # the user may add public ones
     if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == method.n_components):
         raise ValueError(f"the file does not contain a map in {plural(method.n_components, 'dimension')}")
     return method
+
+
+def _require_known(kind: type, names: Iterable[str]) -> None:
+    """Raise if an attribute is not mentioned by any function of the class: its name in the file is damaged."""
+    unknown = set(names) - _mentioned_names(kind)
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no attribute {min(unknown)[:80]!r}")
+
+
+@cache
+def _mentioned_names(kind: type) -> set[str]:
+    """Return the names of attributes and globals in the code of a class and of its bases, and annotated names."""
+    names: set[str] = set()
+    for base in kind.__mro__[:-1]:
+        names.update(vars(base).get("__annotations__", ()))
+        for member in vars(base).values():
+            function = getattr(member, "fget", None) or getattr(member, "func", None) or member
+            todo = [getattr(unwrap(function), "__code__", None)] if callable(function) else []
+            while todo:
+                code = todo.pop()
+                if isinstance(code, CodeType):
+                    names.update(code.co_names)
+                    todo.extend(code.co_consts)
+    return names
 
 
 def _require_storable(name: str, value: Any) -> None:

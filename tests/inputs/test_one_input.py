@@ -220,6 +220,22 @@ def test_distances_of_pairs_take_few_calls_of_the_metric(metric, monkeypatch):
     assert len(calls) <= 4
 
 
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_a_function_is_called_once_for_each_pair_of_points(convert):
+    calls = []
+
+    def metric(a, b):
+        calls.append(1)
+        return float(abs(a - b).sum())
+
+    table, rng = make_input(convert(X), metric, pairs=True), np.random.default_rng(1)
+    i, j = rng.integers(3, size=20 * N), rng.integers(N, size=20 * N)
+    calls.clear()  # a few calls check the metric
+    found = table.pairs(i, j)
+    assert len(calls) <= 3 * N
+    assert_allclose(found, np.abs(X[i] - X[j]).sum(axis=1))
+
+
 def test_nan_euclidean_is_refused_with_a_remedy():
     with pytest.raises(
         ValueError, match=r'"nan_euclidean" is not supported.* fill them in, then use metric="euclidean"'

@@ -52,6 +52,7 @@ class Input(ScaledDistances):
 
     n: int
     limit: int
+    metric: Any = None
     sparse = False
     recall = 1.0
     on_device = False
@@ -126,7 +127,9 @@ class Input(ScaledDistances):
         d = np.empty(len(i))
         order = np.argsort(i, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(i[order])) + 1):  # all pairs of one i at once
-            if part.size:
+            if part.size > self.n and callable(self.metric):  # slow, so that it is called once for each point
+                d[part] = self.block(i[part[:1]])[0, j[part]]
+            elif part.size:
                 d[part] = self.block(i[part[:1]], j[part])[0]
         return d
 
