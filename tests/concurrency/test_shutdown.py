@@ -21,6 +21,7 @@ time.sleep({delay})
 TSNE = 'TSNE(n_iter=10**6, n_jobs=2, engine="{}", random_state=0, callbacks=[lambda i, loss, Y: running.set()])'
 METHODS = {
     "mesh": TSNE.format("grid"),
+    "torch": TSNE.format("torch").replace('engine="torch"', 'engine="torch", device="cpu"'),
     "all pairs": TSNE.format("exact"),
     "MDS": "MDS(n_iter=10**6, tol=1e-300, n_jobs=2, random_state=0, callbacks=[lambda i, loss, Y: running.set()])",
 }
@@ -64,3 +65,27 @@ assert running.wait(120)
 def test_a_handler_of_atexit_can_join_a_daemon_thread():
     child = subprocess.run([sys.executable, "-c", JOINING], capture_output=True, text=True, timeout=300)
     assert child.returncode == 3, child.stderr
+
+
+IN_COMPILED_CODE = """
+import threading
+import numpy as np
+from scipy import fft
+from equipoise.optimize.descent import computation
+
+k, running = np.ones((300, 300)), threading.Event()
+
+def transform():
+    while True:
+        with computation:
+            running.set()
+            fft.dctn(k, type=1)
+
+threading.Thread(target=transform, daemon=True).start()
+assert running.wait(120)
+"""
+
+
+def test_the_end_of_a_program_waits_for_computations_in_daemon_threads():
+    child = subprocess.run([sys.executable, "-c", IN_COMPILED_CODE], capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0, child.stderr  # SciPy's code aborts the process if its thread is ended there

@@ -7,6 +7,9 @@ negative sampling (negative_sampling.py), placement of new points (placement.py)
 
 from __future__ import annotations
 
+import atexit
+import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -193,6 +196,49 @@ def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Ca
     return functions, [c for c in callbacks if isinstance(c, Checkpoint)]
 
 
+class _Computation:
+    """A context for computations. The end of the program waits for those in daemon threads, so that it does not abort.
+
+    CPython before 3.14 unwinds the stack of a daemon thread that takes the GIL while the interpreter ends, and compiled
+    code that must not throw, such as SciPy's FFT and PyTorch, then aborts the process.
+    """
+
+    LONGEST = 10.0  # seconds that the end of the program waits for computations; chosen
+    PAUSE = 1.0  # seconds for which the first computation that a thread starts then waits for the end; chosen
+
+    def __init__(self) -> None:
+        self._reset()
+        atexit.register(self._complete)
+        if hasattr(os, "register_at_fork"):  # other threads do not exist in the child
+            os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        self._changed, self._running, self._ending = threading.Condition(), 0, False
+        self._paused: set[int] = set()
+
+    def __enter__(self) -> None:
+        if threading.current_thread().daemon:  # Python waits for other threads
+            with self._changed:
+                if self._ending and threading.get_ident() not in self._paused:
+                    self._paused.add(threading.get_ident())  # once: a function of atexit may wait for this thread
+                    self._changed.wait(self.PAUSE)
+                self._running += 1
+
+    def __exit__(self, *error: object) -> None:
+        if threading.current_thread().daemon:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def _complete(self) -> None:
+        with self._changed:
+            self._ending = True
+            self._changed.wait_for(lambda: self._running == 0, self.LONGEST)
+
+
+computation = _Computation()
+
+
 class Descent(Generic[S]):
     """An optimisation that is advanced with `step` or `run`; both give the same bytes.
 
@@ -237,16 +283,22 @@ class Descent(Generic[S]):
         if self.finished:
             return False
         state, steps = self.state, self.steps
-        steps.prepare(state)
-        if self._is_report_due():
-            loss = steps.evaluate(state, loss=True)
-            if self._reported != state.iteration and (reason := self._report(loss) or steps.stop_reason(state)):
-                return self._end(reason)
+        with computation:
+            steps.prepare(state)
+            due = self._is_report_due()
+            loss = steps.evaluate(state, loss=True) if due else np.nan
+        new = due and self._reported != state.iteration
+        if new and (reason := self._report(loss) or steps.stop_reason(state)):
+            return self._end(reason)
         if state.iteration >= self.n_iter:
-            if (final := steps.final_loss(state)) is not None:
+            with computation:
+                final = steps.final_loss(state)
+            if final is not None:
                 self._report(final)
             return self._end()
-        if not steps.move(state):
+        with computation:
+            moved = steps.move(state)
+        if not moved:
             return self._end()
         self._save()
         return True
@@ -271,8 +323,9 @@ class Descent(Generic[S]):
         By default, `loss` is True if a report is due. If a change of phase is due, it happens first. The next step
         reuses this evaluation.
         """
-        self.steps.prepare(self.state)
-        return self.steps.evaluate(self.state, self._is_report_due() if loss is None else loss)
+        with computation:
+            self.steps.prepare(self.state)
+            return self.steps.evaluate(self.state, self._is_report_due() if loss is None else loss)
 
     def replace_steps(self, steps: Steps[S]) -> None:
         """Continue with other steps: another objective, engine, rule or schedule."""
