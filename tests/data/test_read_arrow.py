@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 
 import numpy as np
@@ -44,6 +45,27 @@ def test_invalid_parquet_raises(tmp_path):
     assert_read_raises(tmp_path / "t.parquet", "has no rows")
     (tmp_path / "t.parquet").write_bytes(b"no parquet")
     assert_read_raises(tmp_path / "t.parquet", "cannot be read as Parquet")
+
+
+@pytest.mark.parametrize("said, problem", [(51, "row group . has 50 rows, but its metadata says 51"), (-1, "says -1")])
+def test_parquet_with_another_number_of_rows_than_stated_raises(tmp_path, said, problem):
+    """Each byte of the metadata that may be the size of a row group is replaced in turn."""
+    path, rows = tmp_path / "t.parquet", np.arange(100.0)
+    table = pyarrow.table({"a": rows, "b": rows, "c": ["x", "y"] * 50})
+    parquet.write_table(table, path, row_group_size=50, compression="none", use_dictionary=False)
+    written, found = path.read_bytes(), []
+    start = len(written) - 8 - int.from_bytes(written[-8:-4], "little")
+    zigzag = {50: 100, 51: 102, -1: 1}  # how Thrift writes these integers
+    for i in range(start, len(written) - 8):
+        if written[i] == zigzag[50]:
+            path.write_bytes(written[:i] + bytes([zigzag[said]]) + written[i + 1 :])
+            try:
+                table = data.read(path)
+                assert len(table.X) == len(table.extra["c"]) and table.X.max() <= 99
+            except ValueError as error:
+                found.append(str(error))
+    assert all("t.parquet cannot be read as Parquet: " in error for error in found)
+    assert sum(re.search(problem, error) is not None for error in found) >= 2  # one for each row group
 
 
 # Feather

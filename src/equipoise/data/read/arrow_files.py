@@ -27,11 +27,20 @@ def read_parquet(path: Path, selection: Selection) -> Dataset:
     with decoding(str(path), "Parquet"):
         file = parquet.ParquetFile(path)
     with file:
-        groups = range(file.num_row_groups)
-        sizes = [file.metadata.row_group(i).num_rows for i in groups]
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        with decoding(str(path), "Parquet"):
+            for i, size in enumerate(sizes):
+                if size < 0:
+                    raise ValueError(f"the metadata of row group {i} says {size} rows")
+
+        def read_group(i: int, names: Sequence[str]) -> Any:
+            group = file.read_row_group(i, list(names))
+            if group.num_rows != sizes[i]:
+                raise ValueError(f"row group {i} has {group.num_rows} rows, but its metadata says {sizes[i]}")
+            return group
 
         def load(names: Sequence[str]) -> Iterator[Any]:
-            return _validated((file.read_row_group(i, list(names)) for i in groups), path, "Parquet")
+            return _validated((read_group(i, names) for i in range(len(sizes))), path, "Parquet")
 
         return _read_columns(load, file.schema_arrow, sizes, str(path), selection)
 
