@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +17,8 @@ from .selection import Selection
 from .text_lines import COMPRESSIONS, open_binary
 
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
+# SciPy before 1.15 has no `spmatrix`, and from 1.18 on its default is deprecated
+AS_ARRAY = {"spmatrix": False} if "spmatrix" in signature(io.mmread).parameters else {}
 COMPRESSION = 1100  # bytes that one compressed byte expands to at most; gzip's limit is 1032
 
 
@@ -27,7 +30,7 @@ def read_matrix_market(path: Path, selection: Selection) -> Dataset:
         with open_binary(path) as stream:
             _check_header(_SafeStream(stream), path)
         with open_binary(path) as stream:
-            X = io.mmread(_SafeStream(stream))
+            X = io.mmread(_SafeStream(stream), **AS_ARRAY)
         X = sparse.csr_matrix(X, dtype=np.float64) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
     return selection.dataset(source, check_numbers(X, source), (), {})
 
