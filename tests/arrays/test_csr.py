@@ -1,4 +1,5 @@
 import pickle
+import sys
 import tracemalloc
 
 import numpy as np
@@ -13,6 +14,7 @@ from equipoise.arrays.csr import (
     make_csr,
     on_host,
     permuted,
+    shorten,
     stored_values,
     symmetrized,
     times_map,
@@ -67,6 +69,17 @@ def test_symmetrized_allocates_little_beyond_the_result():
     kept, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1.1 * room and kept < 1.1 * 8 * S.nnz
+
+
+@pytest.mark.parametrize("size", [0, 1, 900_000, 990_000, 1_000_000])
+def test_shorten_frees_a_large_end_and_does_not_move_the_rest(size):
+    array = np.arange(1_000_000)
+    address = array.ctypes.data
+    short = shorten(array, size)
+    assert_array_equal(short, np.arange(size))
+    kept = short if short.base is None else short.base
+    assert kept.size in (size, 1_000_000) and kept.size - size <= 62_500
+    assert size < 900_000 or sys.platform != "linux" or short.ctypes.data == address
 
 
 def test_make_csr_shares_arrays_and_works_with_scipy():

@@ -16,6 +16,8 @@ from .._types import Array, Matrix
 from .blocks import FIXED_SUM
 from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
 
+UNUSED = 1 / 16  # fraction of a vector that may stay unused; chosen
+
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
     """Return a CSR matrix that shares these arrays where their types allow; column indices are always int32.
@@ -28,6 +30,18 @@ def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int
     M.data, M.indices = values, indices.astype(np.int32, copy=False)
     M.indptr = indptr.astype(np.int32 if len(values) < 2**31 else np.int64, copy=False)
     return M
+
+
+def shorten(array: Array, size: int) -> Array:
+    """Return the first `size` elements of a vector that nothing else refers to, without a copy.
+
+    A small unused end is kept, and a large one freed by resizing in place. NumPy 2.5 advises against that, because
+    other arrays could share the memory, but any other way needs a copy; tracemalloc wrongly counts one there.
+    """
+    if len(array) - size > UNUSED * len(array):
+        array.resize(size, refcheck=False)
+        return array
+    return array[:size]
 
 
 def is_sparse(A: Any) -> bool:
@@ -104,7 +118,7 @@ def entries_where(A: Matrix, keep: Array) -> Matrix:
 def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     """Return A + Aᵀ with sorted columns, for CSR A (n, n) without duplicate entries.
 
-    Memory for twice the entries of A is allocated, and the unused part freed at the end.
+    Memory for twice the entries of A is allocated, and the unused part freed at the end if it is large.
     """
     if is_on_device(A):
         return A.symmetrized()
@@ -112,9 +126,7 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     indptr = np.empty(n + 1, np.int64)
     indices, values = np.empty(2 * entries, np.int32), np.empty(2 * entries, A.dtype)
     size = _core.symmetrize(pattern, entry_values(A), indptr, indices, values, n_threads)
-    for array in (indices, values):
-        array.resize(size, refcheck=False)  # frees the unused end without a copy
-    S = make_csr(values, indices, indptr, A.shape)
+    S = make_csr(shorten(values, size), shorten(indices, size), indptr, A.shape)
     S.has_sorted_indices = True
     S.has_canonical_format = True
     return S

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ..._types import Array, Matrix
 from ...arrays.blocks import row_blocks
-from ...arrays.csr import check_indices, entry_rows, make_csr
+from ...arrays.csr import check_indices, entry_rows, make_csr, shorten
 from ...arrays.namespace import to_numpy
 from ...arrays.numbers import as_numbers
 from ...neighbors import Graph
@@ -43,9 +43,7 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
         end = size + int(counts[rows].sum())
         columns[size:end], values[size:end] = sorted_indices[keep], sorted_distances[keep]
         size = end
-    for array in (columns, values):
-        array.resize(size, refcheck=False)
-    return make_csr(values, columns, np.concatenate([[0], np.cumsum(counts)]), (m, n))
+    return make_csr(shorten(values, size), shorten(columns, size), np.concatenate([[0], np.cumsum(counts)]), (m, n))
 
 
 def _sorted_rows(indices: Array, distances: Array, first: int, n: int) -> tuple[Array, Array]:
