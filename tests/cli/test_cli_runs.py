@@ -116,6 +116,8 @@ def test_two_commands_on_one_checkpoint_are_refused(tmp_path):
             for line in run.stdout:
                 if line.startswith("iteration"):
                     break
+            run.send_signal(signal.SIGSTOP)  # it neither ends nor converges before the second command begins
+            assert os.WIFSTOPPED(os.waitpid(run.pid, os.WUNTRACED)[1])
             second = subprocess.run(command(*words, tmp_path / "2"), env=ENVIRONMENT, capture_output=True, text=True)
         finally:
             run.kill()

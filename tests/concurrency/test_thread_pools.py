@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
@@ -21,15 +20,15 @@ from equipoise.linalg.pca import one_blas_thread
 
 METHODS = [Method for Method in PUBLIC if Method is not eq.Parametric]
 PROCESSES = (eq.TSNE, eq.UMAP, eq.MDS, eq.Isomap)  # one for each kind of problem
+# of brief fits; set here, because filters are shared by all threads and a thread that restores them changes the others
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
 
 
 def result(Method):
     """Return the map and the transform of a method as bytes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = brief_on_clusters(Method).fit(X)
-        return np.asarray(fitted.embedding_).tobytes() + np.asarray(fitted.transform(NEW)).tobytes()
+    fitted = brief_on_clusters(Method).fit(X)
+    return np.asarray(fitted.embedding_).tobytes() + np.asarray(fitted.transform(NEW)).tobytes()
 
 
 def settings():

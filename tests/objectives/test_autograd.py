@@ -349,8 +349,10 @@ def test_invalid_metric_tensors_name_their_point():
         check_tensors(stack, "h(X)", 4, 2)
 
 
-def test_physical_memory_is_infinite_where_unknown(monkeypatch):
+def test_physical_memory_is_infinite_where_unknown(monkeypatch, tmp_path):
     assert room.physical_memory() > 1e8
+    monkeypatch.setattr(room, "OWN_GROUPS", tmp_path / "none")  # as if nothing limited this process
+    monkeypatch.setattr(room, "RESOURCE_LIMITS", ())
 
     def unknown(name):
         raise ValueError(name)
