@@ -142,7 +142,8 @@ def test_invalid_input_raises(method, A, message):
 
 
 def test_isomap_rejects_disconnected_precomputed_graph():
-    graph = sparse.block_diag([squareform(pdist(X[:5])), squareform(pdist(X[5:9]))], format="csr")
+    parts = [sparse.csr_matrix(squareform(pdist(rows))) for rows in (X[:5], X[5:9])]
+    graph = sparse.block_diag(parts, format="csr")
     with pytest.raises(ValueError, match="the graph has 2 components"):
         eq.Isomap(metric="precomputed").fit(graph)
 

@@ -252,7 +252,7 @@ def test_many_components_of_duplicates_are_joined():
 
 
 def test_disconnected_graph_raises():
-    graph = sparse.block_diag([np.ones((3, 3)), np.ones((2, 2))])
+    graph = sparse.block_diag([sparse.csr_matrix(np.ones((m, m))) for m in (3, 2)])
     with pytest.raises(ValueError, match="2 components, of 3, 2 points, and there is no path from point 0 to point 3"):
         GraphGeodesic(graph)
 

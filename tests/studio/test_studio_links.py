@@ -12,7 +12,8 @@ from equipoise.studio.page.link import View, from_query, to_query
 
 
 def test_classes_of_a_table_are_no_dates_or_identifiers_and_have_names(tmp_path):
-    rows = [f"{i},{i % 7},{('x', 'y', '')[i % 3]},cell {i},{np.datetime64('2024-01-01') + i}" for i in range(300)]
+    days = np.datetime64("2024-01-01") + np.arange(300).astype("timedelta64[D]")
+    rows = [f"{i},{i % 7},{('x', 'y', '')[i % 3]},cell {i},{day}" for i, day in enumerate(days)]
     (tmp_path / "t.csv").write_text("a,b,kind,id,day\n" + "\n".join(rows))
     found = DataSources(tmp_path, Limits()).load("file:t.csv")
     assert found.classes == ("missing", "x", "y") and found.labels[:3].tolist() == [1, 2, 0]
