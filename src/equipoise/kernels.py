@@ -320,10 +320,7 @@ class Membership(_LogSlopeKernel):
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
-        """Return the membership that fits UMAP's target curve best, by least squares.
-
-        With r = √d2, the curve is 1 for r ≤ min_dist and exp(−(r − min_dist)/spread) for larger r.
-        """
+        """Return the least-squares fit to UMAP's curve of r = √d2: 1 up to min_dist, then exp(−(r − min_dist)/spread)."""
         return cls(*_fit_membership(float(min_dist), float(spread)))
 
     @property

@@ -69,7 +69,7 @@ print(X.shape == (200_000, 50) and bool((X == X[0]).all()), (field("VmHWM") - be
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_reading_a_stream_does_not_copy_the_table():
-    """Memory for a stream of unknown length: the table, one of its pieces, and some blocks of text.
+    """Memory for a stream of unknown length: the table, its spare rows, and some blocks of text.
 
     Pages that are not written yet take no memory, so the peak of the process is measured.
     """
@@ -79,8 +79,7 @@ def test_reading_a_stream_does_not_copy_the_table():
 
 
 @pytest.mark.parametrize("expected", [0, 1, 7, 40, 90])
-def test_growing_tables_contain_their_rows(expected, monkeypatch):
-    monkeypatch.setattr(growing.GrowingTable, "PIECE_BYTES", 150)
+def test_growing_tables_contain_their_rows(expected):
     rows = np.arange(120.0).reshape(40, 3)
     table = growing.GrowingTable(3, expected)
     for first, last in zip([0, 1, 3, 3, 17], [1, 3, 3, 17, 40], strict=True):

@@ -14,64 +14,43 @@ from .selection import to_texts
 
 
 class GrowingTable:
-    """A table (n, D) of float64 that is filled piece by piece, each piece an array of its own.
-
-    A table that fits into its first piece is not copied. Otherwise the pieces are copied into the table one at a time,
-    and each is freed at once: the pages of the table take no memory until they are written.
+    """A table (n, D) of float64 in one array, which is enlarged in place and trimmed at the end.
 
     Parameters
     ----------
     columns : int
         Number of columns D.
     expected_rows : int
-        Number of rows of the first piece.
+        Number of rows allocated initially.
     """
 
-    GROWTH = 0.125  # rows of a new piece relative to those so far; chosen: small, because one is in memory twice
-    PIECE_BYTES = 40 << 20  # limit on a new piece; chosen: from 32 MiB on, glibc returns freed arrays to the system
+    GROWTH = 0.25  # fraction of rows added when the table is full; chosen: small, because added rows use memory
 
     def __init__(self, columns: int, expected_rows: int):
-        self._pieces = [np.empty((expected_rows, columns))]
-        self._used = 0  # rows in the last piece; those before it are full
+        self._X = np.empty((expected_rows, columns))
         self.n = 0
 
     def append(self, block: Array) -> None:
         """Append rows (m, D)."""
-        self.n += len(block)
-        while len(block):
-            if self._used == len(self._pieces[-1]):
-                self._add_piece(len(block))
-            part = block[: len(self._pieces[-1]) - self._used]
-            self._pieces[-1][self._used : self._used + len(part)] = part
-            self._used += len(part)
-            block = block[len(part) :]
+        end = self.n + len(block)
+        if end > len(self._X):
+            self._resize(max(end, int(len(self._X) * (1 + self.GROWTH))))
+        self._X[self.n : end] = block
+        self.n = end
 
     def finish(self) -> Array:
-        """Return the table (n, D), and forget it."""
-        pieces, self._pieces = self._pieces, []
-        if len(pieces) == 1 and 2 * self.n >= len(pieces[0]):  # the unused rows were never written
-            return pieces[0][: self.n]
-        X, end, used = np.empty((self.n, pieces[0].shape[1])), self.n, self._used
-        while pieces:  # the last first, so that the heap, where small pieces are, can shrink
-            piece = pieces.pop()[:used]
-            X[end - len(piece) : end] = piece
-            end -= len(piece)
-            used = len(pieces[-1]) if pieces else 0
-            del piece
-        return X
+        """Return the table (n, D)."""
+        self._resize(self.n)
+        return self._X
 
-    def _add_piece(self, least: int) -> None:
-        """Add a piece with room for `least` rows or more."""
-        columns = self._pieces[0].shape[1]
-        rows = min(int(self.n * self.GROWTH), self.PIECE_BYTES // (8 * max(1, columns)))
-        self._pieces.append(np.empty((max(rows, least), columns)))
-        self._used = 0
+    def _resize(self, n: int) -> None:
+        self._X.resize((n, self._X.shape[1]), refcheck=False)
 
 
 class SideColumn:
     """A column that is not embedded: float64 if all of its values are numbers, otherwise text.
 
-    Cells may be missing. A column without any value is text, and so is one created with `is_text=True`.
+    Cells may be missing. A column without any value is text, and so is a column with `is_text`.
     """
 
     SHARED = 10_000  # distinct strings up to which equal ones share an object; chosen: row names are all distinct
@@ -112,9 +91,9 @@ class SideColumn:
         return column
 
     def _share(self, cells: Sequence[str]) -> Array:
-        """Return cells as an object array of str, without the apostrophes that mark formulas (formulas.py).
+        """Return cells as an object array of str, without formula marks.
 
-        Equal strings share one object until the column has more than `SHARED` distinct strings.
+        Equal strings share an object while few are distinct.
         """
         texts = np.empty(len(cells), dtype=object)
         if any(cell.startswith(MARK) for cell in cells):
