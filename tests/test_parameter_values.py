@@ -162,7 +162,7 @@ def test_values_of_the_wrong_type_are_named():
     Y = X[:, :2]
     with pytest.raises(ValueError, match="the metric tensor h must be a matrix of numbers, got ''"):
         eq.SphericalSNE(h="").fit(X)
-    with pytest.raises(ValueError, match=r"n_landmarks must be an integer of at least 4, .*, got 'b'"):
+    with pytest.raises(ValueError, match=r"n_landmarks must be an integer >= 4, .*; got 'b'"):
         eq.canonical_form(X[:, :3], [[0, 1, 2]], n_landmarks="b")
     with pytest.raises(ValueError, match=r"unknown engine array\("):
         eq.estimate_memory(100, 5, engine=np.ones(2))

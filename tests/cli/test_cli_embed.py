@@ -243,7 +243,7 @@ def test_help_lists_parameters_of_the_chosen_method(capsys):
     assert "--perplexity VALUE" in helps["tsne"] and "--perplexity" not in helps["umap"]
     text = " ".join(helps["umap"].split())
     assert "Number of points in a neighbourhood, including its centre" in text and "(default: 15)" in text
-    assert 'For fewer points it is 300, or 500 with engine="negative_sampling"' in text
+    assert 'For fewer points it is 500 if the engine is "negative_sampling"' in text
 
 
 def test_engine_and_device_reach_the_method(tmp_path, capsys):

@@ -333,7 +333,7 @@ def test_invalid_arguments_raise():
         (lambda: ev.stress(sparse.csr_matrix(D * (D < 2)), Y, metric="precomputed"), "only some of the distances"),
         (lambda: ev.stress(X, Y, metric="no such"), "metric must be"),
         (lambda: ev.shepard(X, Y, 3), "pairs must be an integer of at least 4, got 3"),
-        (lambda: ev.shepard(D * 0, Y, metric="precomputed"), "distances of all 7140 compared pairs in X equal 0"),
+        (lambda: ev.shepard(D * 0, Y, metric="precomputed"), "distances of all 7,140 compared pairs in X equal 0"),
         (lambda: ev.stress(D * 0, Y, metric="precomputed"), "all distances in X are 0"),
         (lambda: ev.centroid_correlation(X, Y, X[:, 0] > 0), "needs three or more classes, but labels has 2"),
         (lambda: ev.centroid_correlation(Euclidean(X), Y, LABELS), "needs a table X .*, got a metric space"),

@@ -341,9 +341,10 @@ def test_automatic_schedule_depends_on_the_engine_as_documented(blobs, settings,
     schedule = eq.UMAP(**settings, random_state=0).problem(blobs[0]).schedule
     assert (schedule.n_iter, schedule.early_exaggeration) == (n_iter, early)
     text = " ".join(eq.UMAP.__doc__.split())
-    for name, default in (("n_iter", "it is 300, or 500"), ("early_exaggeration", '"auto" is 4, or 1')):
+    for name, sampled, other in (("n_iter", "it is 500", 300), ("early_exaggeration", '"auto" is 1', 4)):
         entry = text[text.index(f" {name} : ") :][:400]
-        assert f'{default} with engine="negative_sampling", as in umap-learn, and with engine="sampled".' in entry
+        engines = 'if the engine is "negative_sampling" or "sampled", as in umap-learn'
+        assert f"{sampled} {engines}, and {other} with other engines." in entry
 
 
 def test_callbacks_get_copies_of_the_map_in_negative_sampling(blobs):

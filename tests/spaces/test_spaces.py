@@ -118,9 +118,9 @@ def test_user_defined_space():
         (lambda: Discrete(None), "n must be an integer from 1 to .*, got None"),
         (lambda: Discrete(10**400), "n must be an integer from 1 to"),
         (lambda: Sphere(2 * UNIT), "row 0 of points has norm 2, so it is not on the sphere of radius 1"),
-        (lambda: Sphere(UNIT, -1), "radius must be positive"),
-        (lambda: Sphere(UNIT, []), r"radius must be positive and finite, got \[\]"),
-        (lambda: Sphere(UNIT, Fraction(1)), r"radius must be positive and finite, got Fraction\(1, 1\)"),
+        (lambda: Sphere(UNIT, -1), "radius must be a finite number > 0"),
+        (lambda: Sphere(UNIT, []), r"radius must be a finite number > 0, got \[\]"),
+        (lambda: Sphere(UNIT, Fraction(1)), r"radius must be a finite number > 0, got Fraction\(1, 1\)"),
         (
             lambda: Restriction(Discrete(3), [0, 3]),
             "subset contains the index 3, but the indices of points run from 0 to 2",
@@ -138,7 +138,7 @@ def test_user_defined_space():
         (lambda: GraphGeodesic.from_table(X, 5, n_threads=0.5), "n_threads must be an integer from 1 to 1024, got 0.5"),
         (lambda: GraphGeodesic(sparse.csr_matrix(X @ X.T), n_threads="a"), "n_threads must be an integer from 1"),
         (lambda: check_metric(Discrete(3), n_threads=None), "n_threads must be an integer from 1 to 1024, got None"),
-        (lambda: check_metric(Discrete(3), tol="a"), "tol must be a number of at least 0, got 'a'"),
+        (lambda: check_metric(Discrete(3), tol="a"), "tol must be a finite number >= 0, got 'a'"),
         (
             lambda: farthest_points(Discrete(3), 4),
             "m must be an integer between 1 and the number of points of the space, 3, got 4",

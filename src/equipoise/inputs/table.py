@@ -11,7 +11,6 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import euclidean_distances, pairwise_distances
 from sklearn.preprocessing import normalize
-from sklearn.utils.extmath import row_norms
 
 from .. import _core
 from .._tags import tagged
@@ -211,9 +210,8 @@ class Table(Input):
         if is_euclidean(self.metric):
             X, V = self.scaled(X), self.scaled(self.X)
             center = V.mean(axis=0)  # products lose digits far from the origin
-            X, V = X - center, V - center
-            norms = row_norms(V, squared=True)
-            return by_row_blocks(lambda rows: euclidean_distances(rows, V, Y_norm_squared=norms, squared=True), X)
+            V = V - center
+            return by_row_blocks(lambda rows: euclidean_distances(rows, V, squared=True), X - center)
         D = self._from_new(X, self.X)
         return np.asarray(square(D, self.exponent or 0))
 

@@ -83,7 +83,7 @@ def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> Metric
     -------
     MetricReport
     """
-    require(tol, "tol", "a number of at least 0", lambda x: x >= 0)
+    require(tol, "tol", ">= 0", lambda x: x >= 0)
     check_n_threads(n_threads)
     D = space.matrix() if isinstance(space, MetricSpace) else np.ascontiguousarray(space, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not D.size:

@@ -86,7 +86,7 @@ class Sphere(MetricSpace):
     TOLERANCE = 1e-6  # relative deviation from the radius, the error of coordinates in float32
 
     def __init__(self, points: Any, radius: float = 1.0):
-        require(radius, "radius", "positive and finite", lambda r: r > 0)
+        require(radius, "radius", "> 0", lambda r: r > 0)
         radius = float(radius)
         points = check_table(points)
         norm = np.linalg.norm(points, axis=1)
