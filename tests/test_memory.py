@@ -12,7 +12,7 @@ from support.memory_limits import verdict
 
 import equipoise as eq
 from equipoise.arrays import memory_limits
-from equipoise.memory import GPU_OVERHEAD, OVERHEAD, host_memory
+from equipoise.memory import GPU_OVERHEAD, OVERHEAD, host_memory, require_address_space
 
 CHILD = """
 import sys
@@ -308,3 +308,18 @@ def test_invalid_arguments_raise():
 @pytest.mark.parametrize(("megabytes", "end"), [(8, "MemoryError"), (100, "MemoryError"), (2048, "finite")])
 def test_limited_address_space_ends_in_a_map_or_a_memory_error(name, megabytes, end):
     assert verdict(name, megabytes) == end
+
+
+def test_every_core_needs_address_space_for_blas_until_faiss_is_imported(monkeypatch):
+    monkeypatch.setattr("equipoise.memory.address_space_left", lambda: 2e9)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    with pytest.raises(MemoryError, match=r"a fit needs about 13 GB of address space.*OPENBLAS_NUM_THREADS=1"):
+        require_address_space(0, 1, "a fit")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    require_address_space(0, 1, "a fit")
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    require_address_space(0, 1, "a fit")

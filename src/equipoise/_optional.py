@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+NO_MEMORY = ("failed to map segment", "annot allocate memory")  # in errors of the dynamic linker
 
 
 def import_optional(package: str, extra: str, purpose: str) -> Any:
@@ -21,9 +24,15 @@ def import_optional(package: str, extra: str, purpose: str) -> Any:
     Raises
     ------
     ImportError
-        If the package cannot be imported; the message says how to install it.
+        If the package is not installed, with the command that installs it, or cannot be imported, with the reason.
+    MemoryError
+        If a library of the package does not fit into the address space that is left.
     """
     try:
         return import_module(package)
     except ImportError as error:
-        raise ImportError(f'{purpose} needs {package}: pip install "equipoise[{extra}]"') from error
+        if find_spec(package.partition(".")[0]) is None:
+            raise ImportError(f'{purpose} needs {package}: pip install "equipoise[{extra}]"') from error
+        if any(words in str(error) for words in NO_MEMORY):
+            raise MemoryError(f"{purpose} needs {package}, which does not fit into memory: {error}") from error
+        raise ImportError(f"{purpose} needs {package}, which is installed but cannot be imported: {error}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +30,8 @@ GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MNIST in 2-D, 3-D was not measured
 LITTLE = 100e6  # bytes up to which `transform` does not read the limits, which takes longer than placing a row; chosen
-LIBRARIES = 500e6  # bytes of address space for BLAS and libraries that a first fit or transform loads; 470 MB measured
+LIBRARIES = 500e6  # bytes of address space for libraries that a first fit or transform loads; 470 MB on two cores
+BLAS_THREAD = 200e6  # bytes of address space per further core for a BLAS that is loaded: a stack, a buffer, an arena
 THREAD = 80e6  # bytes of address space per thread: a stack of 8 MB and an arena of malloc, 64 MB
 
 
@@ -38,12 +41,22 @@ def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
     The computation needs space for arrays of `n_bytes` bytes in all, for BLAS and other libraries, and for `n_threads`
     threads. NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process or hang.
     """
-    need, left = n_bytes + LIBRARIES + n_threads * THREAD, address_space_left()
+    left = address_space_left()
+    need = n_bytes + LIBRARIES + n_threads * THREAD + max(0, _blas_threads() - 2) * BLAS_THREAD
     if need > left:
         raise MemoryError(
             f"{what} needs about {need / 1e9:.2g} GB of address space, but the limits of this process (ulimit -v or"
-            f" -d) leave {left / 1e9:.2g} GB. Raise the limits, or use fewer rows or n_jobs=1."
+            f" -d) leave {left / 1e9:.2g} GB. Raise the limits, use fewer rows or n_jobs=1, or set the"
+            " environment variable OPENBLAS_NUM_THREADS=1."
         )
+
+
+def _blas_threads() -> int:
+    """Return how many threads the BLAS of faiss starts when faiss is imported; 0 if it is imported already."""
+    if "faiss" in sys.modules:
+        return 0
+    stated = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or ""
+    return int(stated) if stated.isdecimal() and int(stated) > 0 else os.cpu_count() or 1
 
 
 def gpu_memory(n: int, D: int, k: int) -> int:
