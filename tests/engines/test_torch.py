@@ -298,6 +298,18 @@ def test_many_dimensions_match_the_sampled_engine(n):
     np.testing.assert_array_equal(again.field(Y, StudentT()).gradient, on_torch.field(Y, StudentT()).gradient)
 
 
+@pytest.mark.parametrize(("n", "scale"), [(250, 3.0), (250, 1000.0), (20_000, 3.0)], ids=["mesh", "direct", "large"])
+def test_the_field_at_a_target_does_not_depend_on_the_other_targets(n, scale):
+    rng = np.random.default_rng(0)
+    Y, targets = (scale * rng.standard_normal((m, 2)).astype(np.float32) for m in (n, 300))
+    field = Torch(1, TOL, "cpu").freeze(Y, StudentT())
+    together = field(targets)
+    for part in (slice(0, 1), slice(7, 20), slice(250, 300)):
+        for found, same in zip(field(targets[part]), together, strict=True):
+            np.testing.assert_array_equal(found, same[part])
+    assert [array.shape for array in field(targets[:0])] == [(0,), (0, 2)]
+
+
 def test_map_in_five_dimensions_matches_the_sampled_engine():
     X = np.random.default_rng(0).standard_normal((3100, 8))
     fits = [eq.TSNE(5, engine=name, n_iter=12, random_state=0).fit(X) for name in ("torch", "sampled")]

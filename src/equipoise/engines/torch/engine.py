@@ -13,7 +13,7 @@ from ..._tags import tagged
 from ..._types import Array, Matrix
 from ...arrays.csr import is_sparse, on_host
 from ...arrays.device_csr import Rows
-from ...arrays.namespace import is_tensor, to_numpy
+from ...arrays.namespace import array_namespace, is_tensor, to_numpy
 from ...arrays.to_device import available_device
 from ...kernels import Kernel
 from ..base import Field, Traits
@@ -41,6 +41,7 @@ PAIRS_PER_NODE = 4  # pairs of a direct sum that cost as much as a node of the m
 ROOM, SIDES, MIN_ROOM = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
 CELLS = 8  # minimum number of mesh cells along the widest side of an embedding
 SHRUNK = 4  # factor by which an embedding may shrink before it gets a smaller mesh
+TARGETS = 256  # new points whose field is computed at once on the CPU; chosen
 DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)  # used instead of a mesh
 
 
@@ -139,6 +140,22 @@ class Torch(MeshEngine):
         return Field(
             like_input(Y, potential.reshape(shape)), like_input(Y, gradient.reshape(*shape, source.Y.shape[1]))
         )
+
+    def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
+        field = super().freeze(Y, kernel, charges)
+        if self.device.type != "cpu":  # on a GPU the sums of a target do not depend on the other targets
+            return field
+
+        def in_blocks(targets: Array) -> Field:
+            """Return the field at targets, in blocks of equal size: PyTorch's order of addition depends on the size."""
+            xp, parts = array_namespace(targets), []
+            for start in range(0, len(targets), TARGETS):
+                block = targets[start : start + TARGETS]
+                found = field(xp.concat([block] + [block[:1]] * (TARGETS - len(block))))
+                parts.append([array[: len(block)] for array in found])
+            return Field(*(xp.concat(arrays) for arrays in zip(*parts, strict=True))) if parts else field(targets)
+
+        return in_blocks
 
     def _to_float32(self, array: Any) -> Any:
         return self.placement.to_device(array, np.float32)
