@@ -165,6 +165,17 @@ def test_neighbors_of_a_callable_metric_are_not_saved(tmp_path, searches):
     assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"] and searches == [60]
 
 
+def test_neighbors_of_other_points_are_named_as_a_cause(tmp_path, searches):
+    path, file = tmp_path / "run.eqc", tmp_path / "run.eqc.neighbors"
+    brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, every=10)]).fit(X)
+    about = {}
+    indices, distances, recall = archive.read(file, lambda path, said: about.update(said))
+    del about["content"]
+    archive.write(file, about, [indices, 1.5 * distances[::-1], recall])
+    with pytest.raises(ValueError, match=r"affinities.* differ; .*, or delete .*run\.eqc\.neighbors if it is damaged"):
+        brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
+
+
 def test_damaged_neighbors_raise(tmp_path, searches):
     path, file = tmp_path / "run.eqc", tmp_path / "run.eqc.neighbors"
     brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path)]).fit(X)

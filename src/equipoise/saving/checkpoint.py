@@ -163,10 +163,17 @@ class RunCheckpoints:
         different = [name for name in current if current[name] != saved.get(name)]
         if different:
             what = f"{', '.join(different)} {'differs' if len(different) == 1 else 'differ'}"
+            near = neighbors_path(path)
+            delete = f", or delete {near} if it is damaged" if "affinities" in different and near.exists() else ""
             raise Refused(
                 f"{path} is a checkpoint of another run: {what}; use the data, parameters and integer"
-                " random_state of that run, or start again without resume"
+                f" random_state of that run{delete}, or start again without resume"
             )
+
+
+def neighbors_path(checkpoint: str | Path) -> Path:
+    """Return the path of the file with the neighbours of a run, next to a checkpoint."""
+    return Path(f"{checkpoint}.neighbors")
 
 
 def _accept_format(path: str | Path, about: dict[str, Any]) -> None:

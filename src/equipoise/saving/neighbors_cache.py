@@ -14,7 +14,7 @@ from ..inputs import Input
 from ..neighbors import Graph
 from . import archive
 from .archive import Refused
-from .checkpoint import Checkpoint, fingerprint
+from .checkpoint import Checkpoint, fingerprint, neighbors_path
 
 FORMAT = 1  # version of the file format
 MIN_POINTS = 10_000  # for fewer points a search takes less than a second, and nothing is saved; chosen
@@ -52,18 +52,14 @@ class NeighborsCache:
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
         about["search"] = fingerprint(X, k, settings)
         for checkpoint in self.checkpoints:
-            if checkpoint.resume and (graph := _read(_path(checkpoint), about, (len(X), k))) is not None:
+            if checkpoint.resume and (graph := _read(neighbors_path(checkpoint.path), about, (len(X), k))) is not None:
                 return graph
         graph = search()
         for checkpoint in self.checkpoints:
             # Do not overwrite the neighbours of another run: its checkpoint raises later, and they may still be needed.
-            if not (checkpoint.resume and Path(checkpoint.path).exists() and _path(checkpoint).exists()):
-                archive.write(_path(checkpoint), about, [graph.indices, graph.distances, graph.recall])
+            if not (checkpoint.resume and Path(checkpoint.path).exists() and neighbors_path(checkpoint.path).exists()):
+                archive.write(neighbors_path(checkpoint.path), about, [graph.indices, graph.distances, graph.recall])
         return graph
-
-
-def _path(checkpoint: Checkpoint) -> Path:
-    return Path(f"{checkpoint.path}.neighbors")
 
 
 def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | None:
