@@ -207,7 +207,7 @@ def test_read_map_names_the_invalid_coordinate(cell, tmp_path, monkeypatch):
         read_map(str(path))
     with path.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        with pytest.raises(ValueError, match="-, column 'y2': a coordinate is missing or not a finite number"):
+        with pytest.raises(ValueError, match="stdin, column 'y2': a coordinate is missing or not a finite number"):
             read_map("-")
 
 

@@ -147,7 +147,9 @@ def test_dense_and_invalid_matrix_market(tmp_path):
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 3 1\n2 1\n")
     assert_read_raises(tmp_path / "t.mtx", r"a symmetric matrix must be square, got shape \(2, 3\)")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 999999999999 1\n1 1 5\n")
-    assert_read_raises(tmp_path / "t.mtx", r"999999999999\) and 1 entry, more than a file of this size can contain")
+    assert_read_raises(tmp_path / "t.mtx", r"999999999999\) and 1 entry, too many for a file of this size")
+    (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n100000 100000 1\n1 1 5\n")
+    assert data.read(tmp_path / "t.mtx").X.shape == (100_000, 100_000)  # few entries in a large matrix
 
 
 @pytest.mark.parametrize(

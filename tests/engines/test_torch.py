@@ -160,7 +160,7 @@ def digits():
 def test_every_method_matches_the_cpu_result(Method, digits):
     if not issubclass(Method, eq.Embedding):
         pytest.skip("closed forms and stress do not use edges and field; see test_torch_classical.py")
-    n_iter = 1000 if Method is eq.SphericalSNE else 150  # runs on the sphere converge slowly
+    n_iter = 500 if Method is eq.SphericalSNE else 150  # runs on the sphere converge slowly
     settings = {"random_state": 0, "n_iter": n_iter, "n_jobs": 1}
     on_torch = Method(engine="torch", device="cpu", **settings).fit(digits)
     on_cpu = Method(engine="grid", **settings).fit(digits)

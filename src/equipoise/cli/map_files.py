@@ -93,8 +93,8 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
             if source != STDIN:
                 data.read(source, columns=("y1", *named))  # raises an error that names the row
             raise ValueError(
-                f"{source}, column {name!r}: a coordinate is missing or not a finite number; store a number in every"
-                " row"
+                f"{'stdin' if source == STDIN else source}, column {name!r}: a coordinate is missing or not a finite"
+                " number; store a number in every row"
             )
     Y = np.column_stack([dataset.X, *(dataset.extra[name] for name in named)])
     others = _restore_integers({k: v for k, v in dataset.extra.items() if k not in named})

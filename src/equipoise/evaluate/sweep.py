@@ -203,7 +203,7 @@ def _fit(method: Any, X: Any, start: Array | None) -> Array:
 
 
 def _predecessors(shape: tuple[int, ...]) -> Iterator[int | None]:
-    """Yield for each setting the index of its predecessor, whose map it starts from; None for the first setting.
+    """Yield for each setting the index of its predecessor, or None for the first setting.
 
     `Sweep` defines the predecessor, under `steps`.
     """

@@ -97,8 +97,12 @@ class Distances(Input):
 
     def new_block(self, X: Matrix, columns: Array) -> Array:
         if self.sparse or sparse.issparse(X):
-            where = "pass dense distances to fit" if self.sparse else f"pass a dense array (m, {self.n})"
-            raise ValueError(f"transform needs the distances to all fitted points, not only to some of them; {where}")
+            if self.sparse:
+                raise ValueError("transform is not available after a fit to sparse distances; pass dense ones to fit")
+            raise ValueError(
+                "transform needs the distances to all fitted points, not only to some of them; pass a dense array"
+                f" (m, {self.n})"
+            )
         return np.asarray(X[:, columns])
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:

@@ -141,7 +141,7 @@ def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
 def is_connected(W: Any) -> bool:
     """Return whether the graph of symmetric W, CSR on a device, is connected.
 
-    Every point repeatedly adopts the smallest label among its neighbours, until no label changes.
+    Every point repeatedly adopts the smallest label among its own and its neighbours', until no label changes.
     """
     import torch
 

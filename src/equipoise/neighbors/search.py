@@ -1,10 +1,11 @@
 """The k nearest neighbours of every row of a table, with an estimate of the recall.
 
-For metrics that vectors.py turns into Euclidean distances, tables of up to five columns are searched with a k-d tree.
-With more columns, all pairs are compared if the data are small; in large data each point is compared only with the
-points of the k-means cells near its own (cells.py). L1 and L∞ distances are computed for all pairs by faiss, and those
-of other metrics by scikit-learn, block by block. Sparse tables are searched by sparse.py. The result has the same
-bytes for any number of threads; faiss's HNSW graphs do not have this property and are not used.
+For metrics that vectors.py turns into Euclidean distances between vectors, vectors of up to five coordinates are
+searched with a k-d tree. With more coordinates, all pairs are compared if the data are small; in large data each
+point is compared only with the points of the k-means cells near its own (cells.py). L1 and L∞ distances are computed
+for all pairs by faiss, and those of other metrics by scikit-learn, block by block. Sparse tables are searched by
+sparse.py. The result has the same bytes for any number of threads; faiss's HNSW graphs do not have this property and
+are not used.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class SparseSearcher:
             check_metric_results(scores, self.metric, start, new=new)
 
     def _finish(self, scores: Array) -> Array:
-        """Return the distances that belong to scores of `_blocks`; an infinite score marks the row itself."""
+        """Convert scores from `_blocks` to distances; callers exclude a row itself by setting its score to infinity."""
         if self.metric == "inner_product":
             return product_distances(-scores)
         if is_euclidean(self.metric):

@@ -19,7 +19,7 @@ LOOK_BACK = 10  # iterations over which the decrease of the loss is compared wit
 
 @dataclass
 class StressState:
-    """State of a majorisation, complete after every iteration."""
+    """State of a majorisation, complete after every iteration, so that an interrupted run can continue from it."""
 
     Y: Array  # (n, d) float64
     iteration: int = 0

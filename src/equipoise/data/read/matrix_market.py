@@ -19,6 +19,7 @@ from .text_lines import COMPRESSIONS, open_binary
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 # SciPy before 1.15 has no `spmatrix`, and from 1.18 on its default is deprecated
 AS_ARRAY = {"spmatrix": False} if "spmatrix" in signature(io.mmread).parameters else {}
+EMPTY = 10**7  # rows or columns that a file may declare whatever its size; chosen: most of them are empty
 COMPRESSION = 1100  # bytes that one compressed byte expands to at most; gzip's limit is 1032
 
 
@@ -46,10 +47,10 @@ def _check_header(stream: _SafeStream, path: Path) -> None:
     if symmetry != "general" and rows != columns:
         raise ValueError(f"a {symmetry} matrix must be square, got shape ({rows}, {columns})")
     size = path.stat().st_size * (COMPRESSION if path.suffix.lower() in COMPRESSIONS else 1)
-    if max(rows, columns, entries) > size:
+    if entries > size or max(rows, columns) > max(size, EMPTY):
         raise ValueError(
-            f"its header declares the shape ({rows}, {columns}) and {plural(entries, 'entry', 'entries')}, more than a"
-            " file of this size can contain; correct the header, or write the file again"
+            f"its header declares the shape ({rows}, {columns}) and {plural(entries, 'entry', 'entries')}, too many for"
+            f" a file of this size; correct the header, or remove empty rows and columns"
         )
 
 

@@ -121,7 +121,7 @@ class Lines:
                 yield row, line
         except csv.Error as error:
             line = self.number + reader.line_num
-            raise CsvError(f"{self.source}, line {line}: {error}; check the quotes on this line") from error
+            raise CsvError(f"{self.source}, line {line}: {error}; check the quotes up to this line") from error
 
     def rows(self, delimiter: str, width: int) -> Rows:
         """Return the rows of the block and their line numbers; extend the block if it ends inside a quoted cell."""

@@ -142,8 +142,9 @@ def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating])
     """Return the transform of a kernel with its frequencies in the order that the core's fourier.hpp expects.
 
     The argument K has the frequencies 0 … n of each axis, where n is the entry of `size` for that axis. In the result,
-    even frequencies come before odd ones along every axis. Its last axis has the frequencies 0 … n, in groups of one
-    SIMD vector; every other axis has all 2n frequencies.
+    even frequencies come before odd ones along every axis. All axes of K but the last are extended to 2n frequencies;
+    together they are the rows of the result (groups, rows, lanes). The last axis of K, padded with zeros, is cut into
+    groups of as many lanes as a SIMD vector has.
     """
     for axis, n in enumerate(size[:-1]):
         f = np.arange(2 * n)
