@@ -191,7 +191,8 @@ def test_temporary_folder_is_deleted_on_exit():
 @pytest.mark.skipif(os.name != "posix", reason="requires POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_temporary_folder_is_deleted_after_a_signal(tmp_path, number):
-    code = "from equipoise.studio import serve; serve('circle', show=False, n_jobs=1)"
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in background jobs
+    code += "; from equipoise.studio import serve; serve('circle', show=False, n_jobs=1)"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
