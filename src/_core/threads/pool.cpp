@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -16,10 +15,7 @@
 namespace eq {
 namespace {
 
-// Loops follow each other closely, and waking a thread takes long, so that a thread tests a flag before it sleeps: some
-// 50 µs without a pause, then between other threads that can use its core.
-constexpr int SPINS = 2000;
-constexpr std::chrono::microseconds LINGER{500};
+constexpr int SPINS = 2000;  // tests of a flag before a thread sleeps, some 50 µs: loops follow each other closely
 
 // A loop at work, on the stack of its caller. Members that are not atomic are guarded by the mutex of the pool.
 struct Job {
@@ -42,11 +38,6 @@ template <class Condition> bool spin(Condition holds) {
         __builtin_ia32_pause();
 #endif
     }
-    const auto end = std::chrono::steady_clock::now() + LINGER;
-    do {
-        if (holds()) return true;
-        std::this_thread::yield();
-    } while (std::chrono::steady_clock::now() < end);
     return false;
 }
 
