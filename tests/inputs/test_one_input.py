@@ -171,7 +171,7 @@ def test_missing_distances_are_nan_or_raise():
     for call in (lambda: pairs.block(A), lambda: pairs.pairs(A, B), lambda: pairs.condensed(np.float64, 1)):
         with pytest.raises(ValueError, match="only some pairs"):
             call()
-    with pytest.raises(ValueError, match="distances to all fitted points"):
+    with pytest.raises(ValueError, match="not available after a fit to sparse distances"):
         pairs.new_block(D, A)
 
 

@@ -89,7 +89,7 @@ def test_invalid_input_raises(method, data, message):
 def test_transform_rejects_invalid_input():
     for method, data, new, message in [
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of the dissimilarities does not determine"),
-        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
+        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "not available after a fit to sparse distances"),
         (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and nonnegative"),
         (eq.MDS(n_iter=2), City(X), D, "cannot contain new points"),
     ]:
