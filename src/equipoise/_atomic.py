@@ -24,7 +24,7 @@ _swept: set[Path] = set()  # folders from which this process has removed abandon
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file for writing; rename it to `path` on success, delete it on failure.
 
-    A process that is killed leaves its temporary file behind, `.NAME.equipoise-PID-XXXXXXXX.part`. The first write of
+    A process that is killed leaves its temporary file behind, `.NAME.equipoise-PID-RANDOM.part`. The first write of
     another process to the same folder deletes that temporary file. A link is followed, an existing file keeps its
     permissions, and devices and pipes are written directly.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,12 +44,19 @@ def by_row_blocks(function: Callable[[Any], Any], A: Any) -> Any:
     A is an array of any library. `function` may use matrix products; it is called with contiguous blocks of `ROWS`
     rows, the last one filled up with its first row.
     """
-    xp, parts = array_namespace(A), []
     with one_blas_thread():
-        for start in range(0, len(A), ROWS):
-            rows = A[start : start + ROWS]
-            parts.append(function(xp.concat([rows] + [rows[:1]] * (ROWS - len(rows))))[: len(rows)])
-    return xp.concat(parts)
+        return array_namespace(A).concat([function(block)[:m] for block, m in padded_blocks(A, ROWS)])
+
+
+def padded_blocks(A: Any, size: int) -> Iterator[tuple[Any, int]]:
+    """Yield blocks of `size` rows of A, the last one filled up with its first row, each with its number of rows of A.
+
+    Matrix products and sums of blocks of one size add in one order.
+    """
+    xp = array_namespace(A)
+    for start in range(0, len(A), size):
+        rows = A[start : start + size]
+        yield xp.concat([rows] + [rows[:1]] * (size - len(rows))), len(rows)
 
 
 def multiply_vector(v: Any, B: Any) -> Array:

@@ -16,6 +16,7 @@ from ...arrays.device_csr import Rows
 from ...arrays.namespace import array_namespace, is_tensor, to_numpy
 from ...arrays.to_device import available_device
 from ...kernels import Kernel
+from ...linalg.row_products import padded_blocks
 from ..base import Field, Traits
 from ..cpu import StoredEdges
 from ..exact import Exact
@@ -148,11 +149,8 @@ class Torch(MeshEngine):
 
         def in_blocks(targets: Array) -> Field:
             """Return the field at targets, in blocks of equal size: PyTorch's order of addition depends on the size."""
-            xp, parts = array_namespace(targets), []
-            for start in range(0, len(targets), TARGETS):
-                block = targets[start : start + TARGETS]
-                found = field(xp.concat([block] + [block[:1]] * (TARGETS - len(block))))
-                parts.append([array[: len(block)] for array in found])
+            parts = [[array[:m] for array in field(block)] for block, m in padded_blocks(targets, TARGETS)]
+            xp = array_namespace(targets)
             return Field(*(xp.concat(arrays) for arrays in zip(*parts, strict=True))) if parts else field(targets)
 
         return in_blocks
