@@ -16,7 +16,7 @@ from .._types import Array, Matrix
 from .blocks import FIXED_SUM
 from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
 
-UNUSED = 1 / 16  # fraction of a vector that may stay unused; chosen
+UNUSED = 1 / 16  # fraction of an array that may stay unused; chosen
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
@@ -33,13 +33,13 @@ def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int
 
 
 def shorten(array: Array, size: int) -> Array:
-    """Return the first `size` elements of a vector that nothing else refers to, without a copy.
+    """Return the first `size` elements of a vector, or rows of a table, that nothing else refers to, without a copy.
 
     A small unused end is kept, and a large one freed by resizing in place. NumPy 2.5 advises against that, because
     other arrays could share the memory, but any other way needs a copy; tracemalloc wrongly counts one there.
     """
     if len(array) - size > UNUSED * len(array):
-        array.resize(size, refcheck=False)
+        array.resize((size, *array.shape[1:]), refcheck=False)
         return array
     return array[:size]
 

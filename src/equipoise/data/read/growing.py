@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
+from ...arrays.csr import shorten
 from ..formulas import MARK, unmark_formula
 from .cell_values import to_numbers
 from .selection import to_texts
@@ -40,10 +41,7 @@ class GrowingTable:
 
     def finish(self) -> Array:
         """Return the table (n, D)."""
-        if 16 * self.n >= 15 * len(self._X):  # few unused rows, which take no memory as long as nothing is written
-            return self._X[: self.n]
-        self._resize(self.n)
-        return self._X
+        return shorten(self._X, self.n)
 
     def _resize(self, n: int) -> None:
         self._X.resize((n, self._X.shape[1]), refcheck=False)
