@@ -2,14 +2,16 @@
 
     pip install --target BEFORE . ; ... ; pip install --target AFTER .
     python benchmarks/before_after.py BEFORE AFTER [--images X.npy] [--trees TREE_BEFORE TREE_AFTER]
-                                      [--rounds 5] [--threads 2] [--out FILE]
+                                      [--rounds 10] [--threads 2] [--out FILE]
 
-Each measurement comes from a fresh process that imports one of the two builds. Cases: the import, t-SNE and MDS of
-digits (1,797 × 64), and, with `--images` (an array (n, D), such as the first 50 principal components of
-Fashion-MNIST), t-SNE, `transform` of 1,000 rows and UMAP. With `--trees`, the source trees of the two builds, each
-round also runs each tree's own `benchmarks/peers.py` on digits and MNIST, without peers. Builds alternate in
-every round; the table shows the best and the median time of each, their ratios, and whether the two maps have the same
-bytes.
+One process per build waits for work, and the two work in turn, so that each pair of times is taken within seconds.
+Cases: t-SNE and MDS of digits (1,797 × 64), and, with `--images` (an array (n, D), such as the first 50 principal
+components of MNIST), t-SNE, `transform` of 1,000 rows and UMAP. Short cases are repeated more often than `--rounds`
+says. The import is measured in fresh processes. With `--trees`, the source trees of the two builds, each round also
+runs each tree's own `benchmarks/peers.py` on digits and MNIST, without peers.
+
+The table shows the median time of each build, the median of the ratios after / before of all pairs with an interval
+that contains the true median with a probability of 95 %, and whether the two maps have the same bytes.
 """
 
 from __future__ import annotations
@@ -20,85 +22,139 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 import common
+from scipy.stats import binom
 
-CHILD = """
-import json, sys, time
-start = time.perf_counter()
-import equipoise as eq
-seconds = {"import": time.perf_counter() - start}
-import hashlib, numpy as np
+SERVER = """
+import hashlib, json, sys, time
+images, threads = sys.argv[1], int(sys.argv[2])
+import numpy as np, equipoise as eq
 from sklearn.datasets import load_digits
-case, images, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
-digest = lambda Y: hashlib.blake2b(np.ascontiguousarray(Y).tobytes(), digest_size=8).hexdigest()
-digests = {}
+digits = load_digits().data
+X = np.load(images) if images else None
+options = {"random_state": 0, "n_jobs": threads}
+eq.TSNE(n_iter=5, **options).fit(digits[:300])  # loads libraries
+fitted = None
 
-def measure(name, function):
+def embed_images():
+    global fitted
+    fitted = eq.TSNE(**options)
+    return fitted.fit_transform(X[1000:])
+
+cases = {
+    "t-SNE of digits": lambda: eq.TSNE(**options).fit_transform(digits),
+    "MDS of digits": lambda: eq.MDS(**options).fit_transform(digits),
+    "t-SNE of images": embed_images,
+    "transform of 1,000 images": lambda: fitted.transform(X[:1000]),
+    "UMAP of images": lambda: eq.UMAP(**options).fit_transform(X[1000:]),
+}
+print("ready", flush=True)
+for line in sys.stdin:
     start = time.perf_counter()
-    result = function()
-    seconds[name] = time.perf_counter() - start
-    digests[name] = digest(result)
-
-if case == "digits":
-    X = load_digits().data
-    eq.TSNE(n_iter=5, random_state=0, n_jobs=threads).fit(X[:300])  # loads libraries
-    measure("t-SNE of digits", lambda: eq.TSNE(random_state=0, n_jobs=threads).fit_transform(X))
-    measure("MDS of digits", lambda: eq.MDS(random_state=0, n_jobs=threads).fit_transform(X))
-elif case == "images":
-    X = np.load(images)
-    eq.TSNE(n_iter=5, random_state=0, n_jobs=threads).fit(X[:2000])  # loads libraries
-    method = eq.TSNE(random_state=0, n_jobs=threads)
-    measure("t-SNE of images", lambda: method.fit_transform(X[1000:]))
-    measure("transform of 1,000 images", lambda: method.transform(X[:1000]))
-    measure("UMAP of images", lambda: eq.UMAP(random_state=0, n_jobs=threads).fit_transform(X[1000:]))
-print(json.dumps({"seconds": seconds, "digests": digests}))
+    Y = cases[line.strip()]()
+    seconds = time.perf_counter() - start
+    digest = hashlib.blake2b(np.ascontiguousarray(Y).tobytes(), digest_size=8).hexdigest()
+    print(json.dumps([seconds, digest]), flush=True)
 """
+IMPORT = "import time; start = time.perf_counter(); import equipoise; print(time.perf_counter() - start)"
+REPEATS = {"import": 2, "t-SNE of digits": 4, "MDS of digits": 10, "transform of 1,000 images": 4}  # per round
 
 
-def run_child(build: Path, case: str, images: str, threads: int) -> dict[str, dict[str, object]]:
-    """Return the times and digests of one case, measured in a fresh process."""
-    environment = {**os.environ, "PYTHONPATH": str(build), "OMP_NUM_THREADS": str(threads)}
-    command = [sys.executable, "-c", CHILD, case, images, str(threads)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+class Build:
+    """A build of equipoise and the process that computes with it."""
+
+    def __init__(self, folder: Path, tree: Path | None, images: str, threads: int) -> None:
+        self.tree, self.threads, self.digests = tree, threads, dict[str, str]()
+        self.environment = {**os.environ, "PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": str(threads)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER, images, str(threads)],
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.answer()
+
+    def answer(self) -> str:
+        """Return the next line the process prints."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("a measuring process ended early; its error is printed above")
+        return line
+
+    def seconds(self, case: str) -> float:
+        """Return how long one case took, and keep the digest of its map."""
+        if case == "import":
+            done = subprocess.run(
+                [sys.executable, "-c", IMPORT], env=self.environment, capture_output=True, text=True, check=True
+            )
+            return float(done.stdout)
+        assert self.process.stdin is not None
+        print(case, file=self.process.stdin, flush=True)
+        taken, self.digests[case] = json.loads(self.answer())
+        return float(taken)
+
+    def peers(self) -> dict[str, float]:
+        """Return the total seconds of equipoise on each data set of the tree's own benchmarks/peers.py."""
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "peers.md"
+            command = [sys.executable, "benchmarks/peers.py", "--data", "digits", "mnist", "--runs", "1", "--peers"]
+            command += ["--threads", str(self.threads), "--out", str(page)]
+            subprocess.run(command, cwd=self.tree, env=self.environment, capture_output=True, check=True)
+            report = json.loads(page.with_suffix(".json").read_text())
+        return {f"peers.py, {result['name']}": result["records"][0]["total_s"] for result in report["results"]}
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.communicate()
 
 
-def run_peers(build: Path, tree: Path, threads: int) -> dict[str, float]:
-    """Return the total seconds of equipoise on each data set of the tree's own benchmarks/peers.py."""
-    environment = {**os.environ, "PYTHONPATH": str(build)}
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "peers.md"
-        command = [sys.executable, "benchmarks/peers.py", "--data", "digits", "mnist", "--runs", "1", "--peers"]
-        command += ["--threads", str(threads), "--out", str(page)]
-        subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=True)
-        report = json.loads(page.with_suffix(".json").read_text())
-    return {f"peers.py, {result['name']}": result["records"][0]["total_s"] for result in report["results"]}
+def measure(builds: list[Build], cases: list[str], rounds: int) -> dict[str, list[list[float]]]:
+    """Return, by case, the list of seconds of each build; entry k of both lists is one pair."""
+    times: dict[str, list[list[float]]] = {}
+    turn = 0
 
+    def pair(run: Callable[[Build], dict[str, float]]) -> None:
+        nonlocal turn
+        turn += 1
+        order = (0, 1) if turn % 2 else (1, 0)
+        for number in order:
+            for case, seconds in run(builds[number]).items():
+                times.setdefault(case, [[], []])[number].append(seconds)
 
-def measure(args: argparse.Namespace) -> tuple[dict[str, dict[str, list[float]]], dict[str, dict[str, str]]]:
-    """Return the seconds of every round, by case and build, and the digests of the last maps."""
-    builds = {"before": args.before.resolve(), "after": args.after.resolve()}
-    cases = ["import", "digits", *(["images"] if args.images else [])]
-    times: dict[str, dict[str, list[float]]] = {}
-    maps: dict[str, dict[str, str]] = {}
-    for number in range(args.rounds):
-        order = list(builds) if number % 2 == 0 else list(builds)[::-1]
+    for _ in range(rounds):
         for case in cases:
-            for name in order:
-                result = run_child(builds[name], case, args.images, args.threads)
-                for what, seconds in result["seconds"].items():
-                    if (what == "import") == (case == "import"):
-                        times.setdefault(what, {}).setdefault(name, []).append(float(seconds))
-                for what, digest in result["digests"].items():
-                    maps.setdefault(what, {})[name] = str(digest)
-        for name in order if args.trees else []:
-            tree = args.trees[list(builds).index(name)]
-            for what, seconds in run_peers(builds[name], tree, args.threads).items():
-                times.setdefault(what, {}).setdefault(name, []).append(seconds)
-    return times, maps
+            for _ in range(REPEATS.get(case, 1)):
+                pair(lambda build, case=case: {case: build.seconds(case)})
+        if builds[0].tree is not None:
+            pair(Build.peers)
+    return times
+
+
+def interval(ratios: list[float]) -> tuple[float, float]:
+    """Return order statistics of the ratios between which the true median lies with a probability of 95 % or more."""
+    n = len(ratios)
+    below = int(binom.ppf(0.025, n, 0.5))  # the number of ratios left out on each side
+    if below == 0:
+        return min(ratios), max(ratios)
+    ordered = sorted(ratios)
+    return ordered[below - 1], ordered[n - below]
+
+
+def row(case: str, times: list[list[float]], builds: list[Build]) -> list[str]:
+    """Return one row of the table."""
+    before, after = times
+    ratios = [b / a for a, b in zip(before, after, strict=True)]
+    low, high = interval(ratios)
+    digests = [build.digests.get(case) for build in builds]
+    same = "" if digests[0] is None else "yes" if digests[0] == digests[1] else "no"
+    times_seen = [f"{median(before):.3f}", f"{median(after):.3f}"]
+    return [case, str(len(ratios)), *times_seen, f"{median(ratios):.3f} ({low:.3f} to {high:.3f})", same]
 
 
 def main() -> None:
@@ -106,38 +162,34 @@ def main() -> None:
     parser.add_argument("before", type=Path, help="folder of the earlier build")
     parser.add_argument("after", type=Path, help="folder of the later build")
     parser.add_argument("--images", default="", help="a table (n, D) in a .npy file")
-    parser.add_argument("--trees", nargs=2, type=Path, default=None, help="source trees of the two builds")
+    parser.add_argument("--trees", nargs=2, type=Path, default=[None, None], help="source trees of the two builds")
     parser.add_argument("--names", nargs=2, default=["before", "after"], help="what to call the builds: their commits")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cases", nargs="+", default=None, help="measure only these cases")
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
 
-    times, maps = measure(args)
-    rows = []
-    for what, by_build in times.items():
-        before, after = by_build["before"], by_build["after"]
-        same = {True: "yes", False: "no"}[maps[what]["before"] == maps[what]["after"]] if what in maps else ""
-        rows.append(
-            [
-                what,
-                f"{min(before):.3f} ({median(before):.3f})",
-                f"{min(after):.3f} ({median(after):.3f})",
-                f"{min(after) / min(before):.3f} ({median(after) / median(before):.3f})",
-                same,
-            ]
-        )
+    images = ["t-SNE of images", "transform of 1,000 images", "UMAP of images"] if args.images else []
+    cases = args.cases or ["import", "t-SNE of digits", "MDS of digits", *images]
+    builds = [
+        Build(folder, tree, args.images, args.threads)
+        for folder, tree in zip((args.before, args.after), args.trees, strict=True)
+    ]
+    times = measure(builds, cases, args.rounds)
+    for build in builds:
+        build.end()
     options = f"--rounds {args.rounds} --threads {args.threads}{' --images X.npy' if args.images else ''}"
-    options += " --trees TREE_BEFORE TREE_AFTER" if args.trees else ""
+    options += " --trees TREE_BEFORE TREE_AFTER" if args.trees[0] else ""
     lines = [
         *common.header(
             "Before and after",
             f"python benchmarks/before_after.py BEFORE AFTER {options}",
             common.machine(args.threads, ["numpy", "scipy", "scikit-learn", "faiss-cpu"]),
         ),
-        f"Seconds, best of {args.rounds} rounds (median in brackets); builds alternate.",
+        "Median seconds, and the median of the ratios of the pairs (95 % interval of that median).",
         "",
-        *common.table(["", *args.names, "ratio", "same bytes"], rows),
+        *common.table(["", "pairs", *args.names, "ratio", "same bytes"], [row(c, t, builds) for c, t in times.items()]),
     ]
     common.write(lines, args.out)
 
