@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -15,7 +16,10 @@
 namespace eq {
 namespace {
 
-constexpr int SPINS = 2000;  // tests of a flag before a thread sleeps, some 50 µs: loops follow each other closely
+// A thread that waits tests a flag for about a millisecond before it sleeps, because waking it takes longer than the
+// pause between two loops. It sleeps at once if another thread ran when it offered its processor.
+constexpr int SPINS = 160, TESTS = 256;
+constexpr std::chrono::microseconds OTHERS_RAN{20};
 
 // A loop at work, on the stack of its caller. Members that are not atomic are guarded by the mutex of the pool.
 struct Job {
@@ -32,13 +36,18 @@ struct Job {
 };
 
 template <class Condition> bool spin(Condition holds) {
-    for (int t = 0; t < SPINS; ++t) {
-        if (holds()) return true;
+    for (int s = 0; s < SPINS; ++s) {
+        for (int t = 0; t < TESTS; ++t) {
+            if (holds()) return true;
 #if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
+            __builtin_ia32_pause();
 #endif
+        }
+        const auto offered = std::chrono::steady_clock::now();
+        std::this_thread::yield();
+        if (std::chrono::steady_clock::now() - offered > OTHERS_RAN) break;
     }
-    return false;
+    return holds();
 }
 
 class Pool {
