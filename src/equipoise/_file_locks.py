@@ -58,7 +58,7 @@ def open_regular(path: Path) -> int | None:
 
 
 def is_at(path: Path, file: int) -> bool:
-    """Return whether an open file is the one at `path`, that is, has not been renamed or deleted."""
+    """Return whether the open file is still at `path`: it may have been renamed or deleted."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:

@@ -17,7 +17,7 @@ def import_optional(package: str, extra: str, purpose: str) -> Any:
     package : str
         Name of the module to import.
     extra : str
-        Extra of equipoise that installs it.
+        Name of the extra of equipoise that installs the package.
     purpose : str
         What needs the package; begins the error message.
 
@@ -34,5 +34,7 @@ def import_optional(package: str, extra: str, purpose: str) -> Any:
         if find_spec(package.partition(".")[0]) is None:
             raise ImportError(f'{purpose} needs {package}: pip install "equipoise[{extra}]"') from error
         if any(words in str(error) for words in NO_MEMORY):
-            raise MemoryError(f"{purpose} needs {package}, which does not fit into memory: {error}") from error
+            raise MemoryError(
+                f"{purpose} needs {package}, which does not fit into memory ({error}); free memory, or raise ulimit -v"
+            ) from error
         raise ImportError(f"{purpose} needs {package}, which is installed but cannot be imported: {error}") from error

@@ -16,7 +16,7 @@ INTERNAL = tuple(str(Path(name).parent) + os.sep for name in (__file__, sklearn.
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the innermost frame outside the package and scikit-learn.
 
-    If there is no such frame, the warning is issued at the outermost one.
+    If there is no such frame, the warning is issued at the outermost frame.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(INTERNAL):

@@ -48,8 +48,8 @@ class GraphUse:
     Attributes
     ----------
     required : callable
-        Takes the parameters that the user has set, and returns the number of neighbours per point that they require;
-        0 if they do not determine this number.
+        Takes the parameters set by the user, and returns the number of neighbours per point that these parameters
+        require, or 0 if they do not set this number.
     parameters : callable
         Takes the number of neighbours per point in the graph, and returns the parameters to set so that the method
         uses these neighbours. It is called only if `required` returns 0.

@@ -25,8 +25,8 @@ def canonical_form(
 
     The points minimise Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
     translation, rotation and reflection (Elad & Kimmel 2003). The result is an approximation for a surface with more
-    than `n_landmarks` vertices: `MDS` embeds a farthest-point sample, and every other vertex is placed where its stress
-    is minimal.
+    than `n_landmarks` vertices: `MDS` embeds a farthest-point sample, and each remaining vertex is placed where its
+    stress is minimal.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def test_invalid_input_prints_one_line_and_writes_no_files(arguments, message, t
             ["--method", "symmetricsne", "--kernel", "print(1)"],
             "cannot parse 'print(1)'; choose from Gaussian, StudentT",
         ),
-        (["--method", "symmetricsne", "--kernel", "StudentT(dof=-1)"], "'StudentT(dof=-1)': dof must be"),
+        (["--method", "symmetricsne", "--kernel", "StudentT(dof=-1)"], "'StudentT(dof=-1)' is invalid: dof must be"),
         (["--method", "symmetricsne", "--kernel", "StudentT(__import__('os'))"], "choose from"),
         (
             ["--init", "missing.npy"],

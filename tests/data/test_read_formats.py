@@ -39,7 +39,7 @@ def test_npz_uses_the_only_table_or_the_one_named_X(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, W=2 * X)
     np.testing.assert_array_equal(data.read(tmp_path / "t.npz").X, X)
     np.savez(tmp_path / "t.npz", V=X, W=2 * X)
-    assert_read_raises(tmp_path / "t.npz", r"one named X; found 'V \(60, 4\)', 'W \(60, 4\)'")
+    assert_read_raises(tmp_path / "t.npz", r"name one of the tables X; found 'V \(60, 4\)', 'W \(60, 4\)'")
     np.savez(tmp_path / "t.npz", X=X)
     assert_read_raises(tmp_path / "t.npz", "the table in an NPZ file has no column names; omit columns", columns=["a"])
     assert_read_raises(tmp_path / "t.npz", "no column is named 'y'", label="y")
@@ -278,7 +278,7 @@ def test_zarr_arrays_and_groups(tmp_path, monkeypatch):
     group["table"] = X.astype(np.float32)
     np.testing.assert_array_equal(data.read(tmp_path / "g.zarr").X, X.astype(np.float32))
     group["other"] = X
-    assert_read_raises(tmp_path / "g.zarr", "one named X; found")
+    assert_read_raises(tmp_path / "g.zarr", "name one of the tables X; found")
     zarr.open_array(str(tmp_path / "t.zarr"), mode="r+")[33, 1] = np.nan
     assert_read_raises(tmp_path / "t.zarr", "row 33, column 1: missing value")
     assert_read_raises(tmp_path / "t.zarr", "a Zarr array has no column names", id="a")

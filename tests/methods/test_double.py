@@ -297,7 +297,7 @@ def test_dklle_keeps_components_separate(rng):
         ({"bandwidth": "wide"}, 'bandwidth must be "local", "global" or a positive number, got \'wide\''),
         ({"bandwidth": -1.0}, 'bandwidth must be "local", "global" or a positive number, got -1.0'),
         ({"bandwidth": 1.57e162}, "bandwidth=1.57e+162 is out of range"),
-        ({"bandwidth": 2.81e-241}, "rescale the data so that it lies between 1e-75 and 1e+75"),
+        ({"bandwidth": 2.81e-241}, "rescale the data, and use a bandwidth between 1e-75 and 1e+75"),
     ],
 )
 @both

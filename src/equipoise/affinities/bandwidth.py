@@ -58,14 +58,14 @@ class Bandwidth:
 
 
 def check_bandwidth(bandwidth: Any) -> Any:
-    """Return a bandwidth; raise ValueError unless it is "local", "global" or a number, in `RANGE` or infinite."""
+    """Return `bandwidth`; raise ValueError unless it is "local", "global", infinity or a number in `RANGE`."""
     if isinstance(bandwidth, str) and bandwidth in ("local", "global"):
         return bandwidth
     sigma = check_positive(bandwidth, "bandwidth", '"local", "global" or ')
     if not (RANGE[0] <= sigma <= RANGE[1] or sigma == np.inf):
         raise ValueError(
-            f"bandwidth={sigma:g} is out of range, because powers of it are computed: rescale the data so that it lies"
-            f" between {RANGE[0]:g} and {RANGE[1]:g}"
+            f"bandwidth={sigma:g} is out of range, because powers of the bandwidth are computed; rescale the data, and"
+            f" use a bandwidth between {RANGE[0]:g} and {RANGE[1]:g}"
         )
     return sigma
 
@@ -73,7 +73,7 @@ def check_bandwidth(bandwidth: Any) -> Any:
 def check_positive(value: Any, name: str, alternatives: str = "") -> float:
     """Return a value as float; raise ValueError unless it is a positive number, possibly infinite.
 
-    The message lists the `alternatives`, other values that the caller accepts, before "a positive number".
+    `alternatives` lists other values that the caller accepts. The message puts them before "a positive number".
     """
     if not (is_positive(value) or (isinstance(value, float | np.floating) and value == np.inf)):
         raise ValueError(f"{name} must be {alternatives}a positive number, got {value!r}")
@@ -96,7 +96,10 @@ def variances(d2: Matrix, k: int) -> Array:
 
 
 def positive(sigma2: Array, k: int) -> Array:
-    """Return σ² with zeros replaced by the smallest positive σ², or by 1 if there is none; warn about the zeros."""
+    """Return σ² with zeros replaced by the smallest positive σ², or by 1 if all σ² are 0.
+
+    A row with σ² = 0 has at least k duplicates; a warning gives the number of such rows.
+    """
     zero = sigma2 <= 0
     if not zero.any():
         return sigma2

@@ -50,7 +50,7 @@ class Neighborhoods(Protocol):
 @tagged("methods.neighborhoods.Gaussian")
 @dataclass(frozen=True)
 class Gaussian:
-    """Affinities p_{j|i} ∝ exp(−d²_ij / 2σ_i²) of a given perplexity; those of several perplexities are averaged."""
+    """Affinities p_{j|i} ∝ exp(−d²_ij / 2σ_i²) of a given perplexity, or their mean over several perplexities."""
 
     perplexities: Array
     n_threads: int
@@ -75,7 +75,7 @@ class Gaussian:
 class Uniform:
     """Affinities p_{j|i} = 1/k on the k nearest neighbours, where k is the rounded perplexity.
 
-    Those of several perplexities are averaged.
+    With several perplexities, the affinities are averaged.
     """
 
     perplexities: Array

@@ -70,7 +70,8 @@ def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
     """Return μ with weaker edges between different classes; labels are integers, −1 for a missing label.
 
     As in umap-learn, an edge between different classes is multiplied by e^(−2.5/(1−w)), where w is `weight`, and an
-    edge with a missing label by e^(−1). Then every row is scaled to a maximum of 1, and the union is taken again.
+    edge with a missing label by e^(−1). Then every row is scaled to a maximum of 1, and `fuzzy_union` makes
+    μ symmetric again.
     """
     mu = on_host(mu)
     i, j = labels[entry_rows(mu)], labels[mu.indices]

@@ -189,7 +189,7 @@ def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix
 
 @tagged("affinities.of_total")
 def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
-    """Return precomputed affinities P (n, n) scaled by one constant to the sum n, which rows p_{j|i} also have."""
+    """Return precomputed affinities P (n, n) divided by one constant, so that the sum of all entries is n."""
     n = P.shape[0]
     return _divide_rows(P, np.full(n, _row_sums(P).sum() / n), dtype)
 
@@ -234,7 +234,7 @@ def neighbor_ranks(D2: Matrix) -> Array:
 
 
 def keep_entries(A: Matrix, values: Array, keep: Array) -> Matrix:
-    """Return the entries of CSR A for which `keep` (nnz,) is true, with new values (nnz,)."""
+    """Return CSR A with only the entries for which `keep` (nnz,) is true; their values are `values[keep]`."""
     indptr = np.concatenate([[0], np.cumsum(keep)])[A.indptr]
     return make_csr(values[keep], A.indices[keep], indptr, A.shape)
 
@@ -247,7 +247,7 @@ def require_neighbors(
 ) -> None:
     """Raise ValueError if a row of CSR D2 stores fewer neighbours than `minimum`.
 
-    In the message, `name` comes before the minimum, and `remedy` after "store at least".
+    The message ends with "fewer than `name` `minimum`; store at least `remedy`".
     """
     counts = np.diff(D2.indptr)
     if counts.min() < minimum:

@@ -20,7 +20,7 @@ UNUSED = 1 / 16  # fraction of an array that may stay unused; chosen
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
-    """Return a CSR matrix that shares these arrays where their types allow; column indices are always int32.
+    """Return a CSR matrix that shares the given arrays where their types allow; column indices are always int32.
 
     Row pointers are int32 below 2³¹ entries, as SciPy expects, and int64 above. In the latter case SciPy's constructor
     would widen the column indices too, doubling their memory. Products, sums and slices accept mixed index types;
@@ -33,10 +33,11 @@ def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int
 
 
 def shorten(array: Array, size: int) -> Array:
-    """Return the first `size` elements of a vector, or rows of a table, that nothing else refers to, without a copy.
+    """Return the first `size` elements of a vector, or the first `size` rows of a table, without a copy.
 
-    A small unused end is kept, and a large one freed by resizing in place. NumPy 2.5 advises against that, because
-    other arrays could share the memory, but any other way needs a copy; tracemalloc wrongly counts one there.
+    If the rest is large, `array` is resized in place to free memory, so no other array may share the memory of
+    `array`. NumPy 2.5 advises against resizing in place, but any other way needs a copy. tracemalloc wrongly reports a
+    copy.
     """
     if len(array) - size > UNUSED * len(array):
         array.resize((size, *array.shape[1:]), refcheck=False)
@@ -170,9 +171,9 @@ atexit.register(_patterns_by_matrix.clear)  # nanobind reports objects that stil
 def compiled_pattern(A: Matrix) -> _core.Csr:
     """Return the pattern of CSR A for the compiled core, which checks row pointers and column indices.
 
-    Matrices that share their index arrays are checked once, and again only after all of them have been deleted. Later
-    changes to the elements of these arrays go unnoticed. An index that is out of range raises a ValueError that names
-    the row of the index.
+    Matrices that share their index arrays are checked once. The pattern is kept until all these matrices are deleted.
+    Later changes to the elements of the index arrays go unnoticed. An index that is out of range raises a ValueError
+    that names the row of the index.
     """
     key = id(A)
     known = _patterns_by_matrix.get(key)

@@ -56,13 +56,16 @@ def address_space_left() -> float:
 
 
 def _resource_limits() -> list[tuple[float, int]]:
-    """Return the resource limits that are set, in bytes, each with the index of the field of `STATM` that it limits."""
+    """Return (limit, field) for each resource limit that is set.
+
+    `limit` is in bytes. `field` is the index of the limited size in the file `STATM`.
+    """
     limits = [(getrlimit(kind)[0], field) for kind, field in RESOURCE_LIMITS]
     return [(float(limit), field) for limit, field in limits if limit != RLIM_INFINITY]
 
 
 def _groups() -> Iterator[Path]:
-    """Yield the folders of the control groups of this process, and of the groups that contain these groups."""
+    """Yield the folders of the control groups of this process, and of their parent groups."""
     for line in _lines(OWN_GROUPS):  # number:controllers:path
         _, _, rest = line.partition(":")
         controllers, separator, path = rest.partition(":")
@@ -76,7 +79,7 @@ def _groups() -> Iterator[Path]:
 
 
 def _group_limit() -> float:
-    """Return the lowest memory limit, in bytes, of the control group of this process and the groups around it."""
+    """Return the lowest memory limit, in bytes, of the control groups of this process and their parent groups."""
     return min((_bytes_in(group / name) for group in _groups() for name, _ in GROUP_FILES), default=float("inf"))
 
 
@@ -100,7 +103,7 @@ def _file_cache(group: Path) -> float:
 
 
 def _bytes_in(path: Path) -> float:
-    """Return the number of bytes in a file of a control group; infinity if there is no file or no limit."""
+    """Read a number of bytes from a file of a control group; return infinity if there is no file or no limit."""
     try:
         value = float(path.read_text(encoding="ascii"))
     except (OSError, ValueError):  # "max" is no limit
@@ -109,7 +112,7 @@ def _bytes_in(path: Path) -> float:
 
 
 def available_memory() -> float:
-    """Return how many bytes this process can still allocate, within the machine, the control group and the limits."""
+    """Return how many bytes the machine, the control groups and the resource limits let this process still allocate."""
     return min(_unused_memory(), _left_in_groups(), address_space_left())
 
 

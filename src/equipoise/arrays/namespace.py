@@ -108,8 +108,8 @@ def to_cupy(x: Any) -> Any:
 def array_like(x: Any, values: Any) -> Any:
     """Return `values` as an array of the library of x, on its device.
 
-    Values that already belong to that library are returned unchanged. Others are converted to the precision of x, or
-    keep their own if x is a NumPy array.
+    Values that already belong to the library of x are returned unchanged. Other values are converted to the precision
+    of x, but keep their precision if x is a NumPy array.
     """
     xp = array_namespace(x)
     if array_namespace(values) is xp:

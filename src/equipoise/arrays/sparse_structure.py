@@ -40,8 +40,7 @@ def _check_compressed(A: Any, name: str) -> None:
         if A.data.ndim != 3 or 0 in A.data.shape[1:] or rows % A.data.shape[1] or columns % A.data.shape[2]:
             raise ValueError(
                 f"{name} is a BSR matrix of shape {A.shape} with data of shape {A.data.shape}; data must have the shape"
-                " (blocks, rows per block, columns per block), where the rows and columns per block divide those of the"
-                " matrix"
+                " (blocks, rows per block, columns per block), and the matrix must consist of whole blocks"
             )
         rows, columns = rows // A.data.shape[1], columns // A.data.shape[2]
         what, other = "block row", "block column"
@@ -117,7 +116,7 @@ def _check_diagonals(A: Any, name: str) -> None:
 
 
 def _check_types(arrays: dict[str, Any], name: str) -> None:
-    """Raise ValueError unless `data` is an array of numbers, and the others are one-dimensional arrays of integers."""
+    """Raise ValueError unless `data` contains numbers, and the other arrays are one-dimensional with integers."""
     for part, array in arrays.items():
         kinds, wanted = ("biufc", "numbers") if part == "data" else ("iu", "integers")
         if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:

@@ -132,7 +132,7 @@ def _as_integers(values: Array) -> Array:
 
 
 def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str, MapFile]:
-    """Read maps, and return them by file name without suffix, or by path where several of these names are equal."""
+    """Read maps; return them by file name without suffix, or by path if several files have the same name."""
     maps = [read_map(source, coordinates) for source in sources]
     stems = [loaded.name for loaded in maps]
     names = [stem if stems.count(stem) == 1 else str(Path(source)) for stem, source in zip(stems, sources, strict=True)]

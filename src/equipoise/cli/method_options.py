@@ -97,7 +97,7 @@ def is_closed_form(method: Any) -> bool:
 
 
 def foreign_parameter(words: Sequence[str]) -> str | None:
-    """Return the first parameter of another method among the unknown arguments; None if there is none."""
+    """Return the name of the first parameter, of any method, whose option is in `words`; None if there is none."""
     known = {field.name for method in METHODS.values() for field in parameters(method)}
     options = {option(name): name for name in known} | {f"--{short}": name for name, short in SHORT.items()}
     return next((options[word] for word in (word.partition("=")[0] for word in words) if word in options), None)

@@ -108,7 +108,7 @@ def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
         try:
             return cls(*positional, **named)
         except (TypeError, ValueError) as error:
-            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is invalid: {error}") from None
 
     return parse
 

@@ -97,8 +97,8 @@ def choose_outputs(args: argparse.Namespace, name: str) -> Outputs:
         if suffix and not out.is_dir() and not args.out.endswith(("/", os.sep)):
             known = ", ".join(f".{format}" for format in FORMATS)
             raise ValueError(
-                f"--out {args.out}: unknown format .{suffix}; choose from {known}, or end the name of a folder with /:"
-                f" {args.out}/"
+                f"--out {args.out}: unknown format .{suffix}; choose from {known}. For a folder of this name, use"
+                f" --out {args.out}/"
             )
         if out.exists() and not out.is_dir():
             raise ValueError(f"{str(out)!r} is a file; --out takes a folder, or the file of the map such as map.csv")

@@ -37,7 +37,7 @@ class Drawing:
     dark : bool, default=False
         Use a dark background.
     over : ndarray of shape (m, d), optional
-        The map in which the points were placed, drawn below in grey.
+        The map in which the points of Y were placed. It is drawn in grey, under the points of Y.
     """
 
     Y: Array
@@ -63,9 +63,9 @@ def render(format: str, drawing: Drawing) -> bytes:
 
 
 def with_reference(drawing: Drawing, over: Array) -> Drawing:
-    """Return a drawing with the rows of `over` prepended; their values are missing, so they are grey.
+    """Return a drawing with the rows of `over` before the rows of Y; the rows of `over` have no values and are grey.
 
-    Without a column to colour by, a new column `placed` marks the other rows.
+    If there is no column to colour by, a new column `placed` contains "new" for the rows of Y.
     """
     columns, color = drawing.columns, drawing.color
     if color is None:

@@ -21,7 +21,7 @@ def save_model(method: Any, path: Path, preparation: Preparation, columns: Seque
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A saved method, the preparation of the data it was fitted to, and the column names of these data, or None."""
+    """A saved method, the preparation of the data it was fitted to, and the column names (None if there are none)."""
 
     method: Any
     preparation: Preparation

@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def python_code(args: argparse.Namespace) -> str:
-    """Return Python code that reads and prepares the table X as on the command line; a comment for standard input."""
+    """Return Python code that reads and prepares the table X as on the command line.
+
+    For standard input, which cannot be read again, the code is only a comment.
+    """
     if args.data == STDIN:
         return "# X is the table that was read from standard input"
     columns = {"columns": args.columns, "label": args.label, "id": args.id}

@@ -14,7 +14,7 @@ from .pictures import Drawing, render
 
 
 def write_outputs(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None) -> None:
-    """Write the map Y (n, d) and its plots; if the map `over` (m, d) is given, plots show it in grey below Y."""
+    """Write the map Y (n, d) and its plots; if the map `over` (m, d) is given, plots show it in grey under Y."""
     if outputs.map is None:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
     else:

@@ -32,7 +32,7 @@ def parse_block(
     texts : collection of int
         Indices of the columns parsed as strings; the others are float64.
     gaps : bool, default=True
-        Accept missing values in numeric columns, as NaN; this costs Arrow time and memory per column.
+        Accept missing values in numeric columns, as NaN. Arrow then needs more time and memory for each column.
     """
     has_quotes = b'"' in block
     if has_quotes and not _is_strict(block, delimiter):
@@ -117,7 +117,7 @@ def _text_cells(block: bytes, ends: Array, j: int) -> list[str]:
 
 
 def _without_columns(block: bytes, ends: Array, columns: Collection[int]) -> bytes:
-    """Return a block without the cells of some columns and without the delimiters or newlines that end them."""
+    """Return a block without the cells of `columns` and without the delimiters or newlines that end these cells."""
     if not columns:
         return block
     keep = np.ones(len(block), dtype=bool)

@@ -31,12 +31,14 @@ def read_parquet(path: Path, selection: Selection) -> Dataset:
         with decoding(str(path), "Parquet"):
             for i, size in enumerate(sizes):
                 if size < 0:
-                    raise ValueError(f"the metadata of row group {i} says {size} rows")
+                    raise ValueError(f"the metadata of row group {i} says {size} rows; write the file again")
 
         def read_group(i: int, names: Sequence[str]) -> Any:
             group = file.read_row_group(i, list(names))
             if group.num_rows != sizes[i]:
-                raise ValueError(f"row group {i} has {group.num_rows} rows, but its metadata says {sizes[i]}")
+                raise ValueError(
+                    f"row group {i} has {group.num_rows} rows, but its metadata says {sizes[i]}; write the file again"
+                )
             return group
 
         def load(names: Sequence[str]) -> Iterator[Any]:

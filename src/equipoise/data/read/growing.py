@@ -50,7 +50,7 @@ class GrowingTable:
 class SideColumn:
     """A column that is not embedded: float64 if all of its values are numbers, otherwise text.
 
-    Cells may be missing. A column without any value is text, and so is a column with `is_text`.
+    Cells may be missing. A column without any value is text, and so is every column with `is_text=True`.
     """
 
     SHARED = 10_000  # distinct strings up to which equal ones share an object; chosen: row names are all distinct
@@ -91,9 +91,9 @@ class SideColumn:
         return column
 
     def _share(self, cells: Sequence[str]) -> Array:
-        """Return cells as an object array of str, without formula marks.
+        """Return cells as an object array of str, without the apostrophes that `mark_formula` adds.
 
-        Equal strings share an object while few are distinct.
+        Equal strings share an object until the column has more than `SHARED` distinct strings.
         """
         texts = np.empty(len(cells), dtype=object)
         if any(cell.startswith(MARK) for cell in cells):

@@ -59,6 +59,6 @@ def find_table(arrays: Mapping[str, Any], source: str) -> str:
     if len(tables) == 1 or "X" in tables:
         return "X" if "X" in tables else tables[0]
     raise ValueError(
-        f"{source}: expected one numeric table (n, D), or one named X; found "
+        f"{source}: store one numeric table (n, D), or name one of the tables X; found "
         + (list_names(f"{name} {array.shape}" for name, array in arrays.items()) or "no arrays")
     )

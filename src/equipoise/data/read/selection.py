@@ -113,7 +113,7 @@ def list_names(names: Iterable[str]) -> str:
 def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:
     """Return the class index of each row and the class names, sorted as numbers if all are numbers, else as text.
 
-    Rows without a value get the class "missing", which is the last one among numbers.
+    Rows without a value get the class "missing". If all other classes are numbers, "missing" comes last.
     """
     texts = to_texts(values)
     texts[texts == ""] = MISSING
