@@ -27,7 +27,9 @@ def read_images(path: Path, selection: Selection) -> Dataset:
     selection.require_none(source, "a folder of images")
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and _is_visible(file, path))
     if not files:
-        raise ValueError(f"{source}: the folder contains no images ({', '.join(SUFFIXES)}) and is not a Zarr store")
+        raise ValueError(
+            f"the folder {source} contains no images ({', '.join(SUFFIXES)}) and is not a Zarr store; choose another"
+        )
     first = _pixels(files[0])
     X = np.empty((len(files), first.size), dtype=np.uint8)
     for i, file in enumerate(files):
