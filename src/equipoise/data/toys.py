@@ -136,7 +136,7 @@ def plane_with_tails(n: int = 1000, scale: float = 0.1, random_state: Any = 0) -
 
 @dataclass(frozen=True)
 class Toy:
-    """A toy shape: the function that generates it, and a description at its default size."""
+    """A toy shape: the function that generates it, and a description of its points at the default size."""
 
     make: Callable[[], Dataset]
     description: str
@@ -184,10 +184,10 @@ def _clouds(rng: np.random.RandomState, sizes: list[int], centres: Array, widths
 
 
 def _parts(t: Array, span: Array | None = None) -> tuple[Array, tuple[str, ...]]:
-    """Return PARTS classes of equal length along t, so that a map shows whether the order is preserved.
+    """Return the class indices of points with coordinates t (n,), and the names of the PARTS classes.
 
-    The classes divide the range of `span`, which is t by default. Values of t outside this range belong to the first or
-    last class.
+    The classes divide the range of `span`, which is t by default, into intervals of equal length. Values of t outside
+    this range belong to the first or last class.
     """
     span = t if span is None else span
     label = np.clip((PARTS * (t - span.min()) / np.ptp(span)).astype(int), 0, PARTS - 1)

@@ -111,7 +111,7 @@ def _write_rows(text: io.TextIOWrapper, columns: list[list[str]], delimiter: str
 
 
 def _cells(values: Array) -> list[str]:
-    """Return values as text that no spreadsheet runs; floats in the shortest form that reads back to the same value."""
+    """Return values as text. Floats have the fewest digits that keep their value; an apostrophe precedes formulas."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
     return [mark_formula(to_text(value)) for value in values.tolist()]

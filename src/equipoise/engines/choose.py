@@ -24,7 +24,7 @@ CROSSOVER = {1: 600, 2: 1000, 3: 2300}
 
 
 def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
-    """Return the name of the engine for n points in d dimensions: `name`, or for "auto" the fastest one that works.
+    """Return `name`, or for "auto" the name of the fastest suitable engine for n points in d dimensions.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
 
 
 def check_engine_name(engine: Any) -> None:
-    """Raise ValueError unless an engine is a string, which can be compared with the names of engines."""
+    """Raise ValueError if `engine` is not a string; the name itself is not checked."""
     if not isinstance(engine, str):
         raise ValueError(f"unknown engine {engine!r}; choose from {', '.join(map(repr, ENGINES))}")
 
@@ -70,14 +70,14 @@ def check_engine_name(engine: Any) -> None:
 def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """Return the engine and the device, "cpu" or "cuda", for the user's parameters.
 
-    engine="auto" becomes "torch" if device="cuda", or if device="auto" and X is on a GPU. X is then a tensor, or a pair
-    of tensors with the indices and the distances of neighbours. With engine="torch", device="auto" means a GPU if there
-    is one. Every other engine runs on the CPU.
+    engine="auto" becomes "torch" if device="cuda", or if device="auto" and X is on a GPU. X on a GPU is a tensor, or
+    a pair of tensors with the indices and the distances of neighbours. With engine="torch", device="auto" means a GPU
+    if there is one. Every other engine runs on the CPU.
 
     Raises
     ------
     ValueError
-        If the device is unknown or not available, or if the engine cannot use it or is not a string.
+        If the device is unknown or not available, if the engine cannot use the device, or if `engine` is not a string.
     ImportError
         If engine="torch" is needed and PyTorch is not installed.
     """
@@ -159,5 +159,5 @@ def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
         engine.restore(state)
     elif state:
         raise ValueError(
-            f'the file contains the state of an engine, but engine="{engine.traits.name}" has no state to restore'
+            f'the saved state of the engine must be empty for engine="{engine.traits.name}", which has no state'
         )

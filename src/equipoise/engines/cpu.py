@@ -59,7 +59,7 @@ def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
 
 
 class CompiledKernels:
-    """Kernels as compiled code; a kernel without its own, such as a user-defined one, becomes a table of k and k'."""
+    """Kernels as compiled code; a kernel without compiled code, such as a user-defined kernel, is read from a table."""
 
     def __init__(self) -> None:
         self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels

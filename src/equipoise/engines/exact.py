@@ -19,8 +19,8 @@ from .reference import Reference
 class Exact(CpuEngine):
     """Direct sums in the precision of Y, accumulated in float64; the same bytes for any number of threads.
 
-    The reference engine computes the sums for new points, and all sums for kernels without compiled code, which are
-    user-defined kernels and the squares of most built-in kernels.
+    The reference engine computes the sums for new points, and all sums for kernels without compiled code. These
+    are user-defined kernels and the squares of most built-in kernels.
 
     Parameters
     ----------

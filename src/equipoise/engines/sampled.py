@@ -45,7 +45,8 @@ class Sampled(CpuEngine):
     n_threads : int
     seed : int
     partners : int, default=512
-        Approximate number of random partners of every point; all other points if there are no more than this.
+        Approximate number of random partners of every point. If n − 1 is at most `partners`, all other
+        points are partners.
     sources : int, default=32768
         Maximum number of points of the embedding whose field acts on new points.
     """
@@ -71,7 +72,7 @@ class Sampled(CpuEngine):
 
     def restore(self, state: list[dict[str, Any]]) -> None:
         if state:
-            raise ValueError('the file contains the state of an engine, but engine="sampled" has no state to restore')
+            raise ValueError('the saved state of the engine must be empty for engine="sampled", which has no state')
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("n_threads", "seed", "partners", "sources", "_always")
@@ -117,7 +118,7 @@ class Sampled(CpuEngine):
         """Return a function that gives the field of Y at targets (t, d).
 
         If Y has more than `sources` points, a random sample of them represents all, with larger charges. The sample is
-        the same for every target, so that the result for a target does not depend on the others.
+        the same for every target, so that the result for a target does not depend on the other targets.
         """
         n, d = Y.shape
         c, columns = charge_columns(charges, n)

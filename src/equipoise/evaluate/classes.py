@@ -189,8 +189,8 @@ def davies_bouldin_curve(
         raise ValueError(f"clusters must be a non-empty sequence of integers, such as range(2, 31), got {clusters!r}")
     if counts.min() < 2 or counts.max() >= distinct:
         raise ValueError(
-            f"clusters must be between 2 and {distinct - 1}, one less than the number of distinct points; its smallest"
-            f" value is {counts.min()}, its largest {counts.max()}"
+            f"all values of clusters must be between 2 and {distinct - 1}, one less than the number of distinct points;"
+            f" the smallest value is {counts.min()}, the largest {counts.max()}"
         )
     index = [_davies_bouldin(Y, _clusters(Y, int(count), random_state)) for count in counts]
     return DaviesBouldinCurve(counts, np.array(index), points)

@@ -158,7 +158,7 @@ def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any 
 
     The dilation of a pair is its distance in the map divided by that in the data, and its absolute distortion is the
     absolute difference of the two. Above 3,000 points, a random sample of 3,000 is measured, and all numbers are those
-    of the sample. The attributes `expanded` and `contracted` of the result are pairs of row indices of X, even then.
+    of the sample. Even then, the attributes `expanded` and `contracted` of the result are pairs of row indices of X.
 
     Parameters
     ----------

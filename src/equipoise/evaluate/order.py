@@ -23,10 +23,10 @@ RANGE = 40  # data whose largest coordinate is not within 2**±40 are scaled, so
 
 
 class Buffer:
-    """Memory for float32 values that order all n points by distance from each point of a block, up to rounding errors.
+    """Memory for float32 values that are compared in place of the distances from a block of points to all n points.
 
-    For a point x_i, the values are its squared distances to all points minus ‖x_i‖² in a `PointOrder`, and its
-    distances times a common factor in a `BlockOrder`. The memory is reused for every block.
+    For a point x_i of the block and any point x_j, a `PointOrder` stores ‖x_i − x_j‖² − ‖x_i‖². A `BlockOrder` stores
+    their distance times a common factor. The memory is reused for every block.
     """
 
     def __init__(self, rows: int, n: int):
@@ -110,7 +110,7 @@ class PointOrder(Order):
         return self._convert(rows) if self._cached is None else self._cached[rows]
 
     def _convert(self, rows: Array | slice) -> Array:
-        """Return the centred vectors of m points and their squared norms, (x_j, ‖x_j‖²), (m, D + 1) float32."""
+        """Return an array (m, D + 1), float32, whose rows are (x_j, ‖x_j‖²) for m centred points x_j."""
         vectors = np.empty((len(self._norms[rows]), self._X.shape[1] + 1), np.float32)
         vectors[:, :-1] = self._X[rows] - self._mean
         vectors[:, -1] = self._norms[rows]

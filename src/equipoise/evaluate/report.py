@@ -55,7 +55,8 @@ class Report(MapMeasures):
     neighborhoods : Neighborhoods
         The neighbours in data and map, with their ranks.
     trustworthiness, continuity : Measured
-        1 if no point has false neighbours in the map, and 1 if none has missing neighbours; 0 at worst.
+        Trustworthiness is 1 if no point has false neighbours in the map. Continuity is 1 if no point has missing
+        neighbours. Both are 0 at worst.
     recall : Measured
         Mean fraction of a point's k nearest neighbours in the data that are among its k nearest in the map.
     recall_curve : RecallCurve

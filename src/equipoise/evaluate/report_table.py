@@ -25,7 +25,7 @@ class Row(NamedTuple):
         Format of the number, such as ".3f".
     perfect, random : callable
         Take the measures of a map. `perfect` returns the number for a perfect map of the same data; `random` returns
-        that for a random map, or None if it is unknown.
+        the number for a random map, or None if this number is unknown.
     """
 
     name: str

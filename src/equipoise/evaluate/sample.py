@@ -14,9 +14,9 @@ MIN_SAMPLE = 1_000  # minimum sample size; chosen: the error of a mean over it i
 
 
 def sample_points(n: int, random_state: Any) -> Array:
-    """Return the indices of all n points or, above ALL points, those of a sorted random sample.
+    """Return the indices of all n points or, if n is above ALL, the sorted indices of a random sample.
 
-    The sample has ALL²/n points, and thus about ALL² distances to all n points, but never fewer than MIN_SAMPLE points.
+    The sample has ALL²/n points, so that there are ALL² distances to the n points. It has at least MIN_SAMPLE points.
     """
     if n <= ALL:
         return np.arange(n)

@@ -97,7 +97,7 @@ class Stability:
     __repr__ = __str__
 
     def figure(self, labels: Any = None) -> Figure:
-        """Return a figure of the mean map coloured by variation, the distribution of the variation, and some runs.
+        """Return a figure of the mean map coloured by variation, up to three runs, and a histogram of the variation.
 
         Parameters
         ----------

@@ -98,8 +98,8 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
 def _same_order(data: Input, embedding: Input, points: Array, first: Array, second: Array) -> Array:
     """Return for each triplet whether its two distances have the same order in data and map.
 
-    Distances that are equal in one must be equal in the other. A triplet consists of points[a], first[a, b] and
-    second[a, b]; the result has the shape (m, t) of `first` and `second`.
+    A tie in the data must also be a tie in the map, and vice versa. A triplet consists of points[a], first[a, b]
+    and second[a, b]; the result has the shape (m, t) of `first` and `second`.
     """
     rows = np.repeat(points, first.shape[1])
     signs = [

@@ -138,7 +138,7 @@ class _TextTable:
             self.selection = Selection(self.selection.columns, self.selection.label, self.names[0])
 
     def _select(self, firsts: Sequence[str], first_row: Sequence[str]) -> list[int]:
-        """Return the indices of the columns to embed: the selected ones, or all whose first value is a number.
+        """Return the indices of the columns to embed: the selected columns, or every column that starts with a number.
 
         `firsts` contains the first value of each column, or an empty text if no value was found; `first_row` is the
         first row of data.
@@ -166,7 +166,7 @@ class _TextTable:
         return numeric
 
     def _parse_block(self) -> Array | None:
-        """Return the columns to embed (m, D) of the block, or None if it must be parsed cell by cell.
+        """Return the columns to embed (m, D) of the block, or None if the block must be parsed cell by cell.
 
         The result is None if Arrow rejects the block, if a value to embed is not a finite number, or if the block
         contains the first value of a column that was empty in all earlier blocks.
@@ -220,19 +220,19 @@ class _TextTable:
         return ValueError(f"{self.source}, line {line}, column {quote(self.names[j])}: {describe_fault(cell)}")
 
     def _check_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
-        """Raise if a column that was not embedded, because it had no values so far, turns out to be numeric."""
+        """Raise if a column that has been empty so far, and is therefore not embedded, contains a number."""
         for j in self.empty:
             for row, line in zip(rows, lines, strict=True):
                 if not self.others[j].is_text and is_number(row[j]):
                     raise ValueError(
-                        f"{self.source}: the first value of column {quote(self.names[j])}, {quote(row[j])}, is in line"
-                        f" {line}, too late to recognise the column as numeric; fill in the column, or select the"
-                        " columns to embed without it"
+                        f"{self.source}: column {quote(self.names[j])} was not recognised as numeric, because its first"
+                        f" value, {quote(row[j])}, is in line {line}; fill in its missing values, or select the columns"
+                        " to embed"
                     )
 
 
 def _expected_rows(rows: int, stream_bytes: float, size: int) -> int:
-    """Return the number of rows to allocate, extrapolated from the bytes of the stream that the first rows take."""
+    """Return the number of rows to allocate for `size` bytes, if the first `rows` rows take `stream_bytes` bytes."""
     return int(rows * size / stream_bytes * SPARE) + 1 if 0 < stream_bytes < size else max(rows, EXPECTED_ROWS)
 
 

@@ -63,7 +63,7 @@ def _read_blocks(array: Any, source: str) -> Array:
 def _check_no_pickles(path: Path) -> None:
     """Raise if an array of the store would be decoded by unpickling, which can run arbitrary code.
 
-    A folder that is a symbolic link raises too, because what it links to is not checked.
+    Raise also if a folder in the store is a symbolic link, because its target is not checked.
     """
     for folder, folders, names in os.walk(path):
         if linked := next((name for name in folders if Path(folder, name).is_symlink()), None):

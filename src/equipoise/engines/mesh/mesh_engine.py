@@ -1,9 +1,9 @@
 """The field of any kernel in linear time, by FFTs on a B-spline mesh (docs/math.md, section 10).
 
-The user sets a tolerance for the force. The engine measures, on the embedding itself, how coarse a mesh may be without
-exceeding it. On the CPU a kernel too sharp for an affordable mesh is split into a smooth part, which the mesh resolves,
-and a near part, zero beyond a short radius, which is summed over near pairs. `MeshEngine` is the base class of the
-engines `Grid`, on the CPU, and `Torch`, in PyTorch.
+The user sets a tolerance for the force. The engine measures, on the embedding itself, how coarse a mesh may be to keep
+this tolerance. On the CPU a kernel too sharp for an affordable mesh is split into a smooth part and a near part. The
+mesh resolves the smooth part. The near part is zero beyond a short radius and is summed over near pairs. `MeshEngine`
+is the base class of the engines `Grid`, on the CPU, and `Torch`, in PyTorch.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class MeshEngine(ABC):
     def _direct(self, kernel: Kernel, source: Any) -> Solution:
         """Return a function of targets (t, d) that gives Φ and ∇Φ by direct sums over all points of the source.
 
-        Self terms are included, provided that the targets are not the array `source.Y` itself.
+        Self terms are included. Do not pass the array `source.Y` itself: an engine may then omit the self terms.
         """
 
     def _pair_error(self, level: int) -> float:

@@ -30,7 +30,7 @@ class DevicePlacement:
     def to_device(self, array: Any, dtype: Any = None) -> Any:
         """Return a NumPy array as a float32 tensor, a SciPy matrix as `Rows`, and anything else unchanged.
 
-        If a dtype is given, tensors too are converted to float32, whatever the dtype, and moved to this device.
+        With any `dtype` other than None, a tensor is moved to this device and converted to float32.
         """
         if sparse.issparse(array):
             return Rows.of(array, torch.device(self.device))
@@ -97,7 +97,7 @@ class DeviceSource:
 
     @property
     def charges(self) -> torch.Tensor:
-        """The charges (n, m), even if every one is 1."""
+        """The charges (n, m); if none were given, ones (n, 1)."""
         return torch.ones((len(self.Y), 1), device=self.Y.device) if self._charges is None else self._charges
 
     @property

@@ -148,7 +148,10 @@ class Torch(MeshEngine):
             return field
 
         def in_blocks(targets: Array) -> Field:
-            """Return the field at targets, in blocks of equal size: PyTorch's order of addition depends on the size."""
+            """Return the field at targets, computed in blocks of one size.
+
+            The order in which PyTorch adds numbers depends on the size of a block.
+            """
             parts = [[array[:m] for array in field(block)] for block, m in padded_blocks(targets, TARGETS)]
             xp = array_namespace(targets)
             return Field(*(xp.concat(arrays) for arrays in zip(*parts, strict=True))) if parts else field(targets)
@@ -237,7 +240,10 @@ class Torch(MeshEngine):
         return rungs_of(span, kernel.length, self.RUNGS, room)
 
     def _limits(self, kernel: Kernel, record: ToleranceRecord) -> tuple[tuple[float, ...], float]:
-        """Return the maximum length of each side of an embedding in its mesh, and the minimum of its widest side."""
+        """Return the maximum length of each side of the embedding, and the minimum length of its widest side.
+
+        Outside these limits, the embedding needs a new mesh.
+        """
         sides = tuple(float(np.float32(side)) for side in span_of(record.rungs, kernel.length, self.RUNGS))
         return sides, float(np.float32(max(sides) / SHRUNK / ROOM[record.d]))
 

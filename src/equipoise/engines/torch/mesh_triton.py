@@ -61,14 +61,14 @@ def _slope(f, a: tl.constexpr):
 
 @triton.jit
 def _weight_of(f, a):
-    """Return `_weight(f, a)` for an a that is not known at compile time."""
+    """Return `_weight(f, a)` for a node index `a` that is not known at compile time."""
     w = tl.where(a == 0, _weight(f, 0), tl.where(a == 1, _weight(f, 1), _weight(f, 2)))
     return tl.where(a < 3, w, tl.where(a == 3, _weight(f, 3), tl.where(a == 4, _weight(f, 4), _weight(f, 5))))
 
 
 @triton.jit
 def _slope_of(f, a):
-    """Return `_slope(f, a)` for an a that is not known at compile time."""
+    """Return `_slope(f, a)` for a node index `a` that is not known at compile time."""
     w = tl.where(a == 0, _slope(f, 0), tl.where(a == 1, _slope(f, 1), _slope(f, 2)))
     return tl.where(a < 3, w, tl.where(a == 3, _slope(f, 3), tl.where(a == 4, _slope(f, 4), _slope(f, 5))))
 
@@ -222,7 +222,7 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
 def _transpose_padded(S, T, A, B, C, length, WIDTH: tl.constexpr):
     """Store T[q, c, a, b] = S[q, a, b, c], or 0 for b ≥ B; elements have 8 bytes.
 
-    Each program copies one square of b and c.
+    Each program copies a square tile: WIDTH values of b and WIDTH values of c.
     """
     b = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)

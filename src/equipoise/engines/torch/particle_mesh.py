@@ -169,7 +169,7 @@ class ParticleMesh:
 
     @property
     def half(self) -> list[float]:
-        """Half the width of the mesh along each axis; the mesh is centred on the box."""
+        """Half the length of the mesh along each axis; the mesh is centred on the box."""
         return [(n - 1) / 2 * self.h for n in self.size]
 
     def _cells(self, Y: torch.Tensor, box: torch.Tensor) -> torch.Tensor:

@@ -43,7 +43,10 @@ class CudaGraph:
         self._min_extent = 0.0
 
     def flag_extent(self, box: torch.Tensor, max_sides: tuple[float, ...], min_widest: float) -> None:
-        """Set the flag unless an embedding in this box lies inside the planned mesh and has not collapsed."""
+        """Set the flag if a side of the box exceeds its entry of `max_sides`, or if all sides are too short.
+
+        A side is too short if it is below `min_widest` or below the `min_extent` passed to `replay`.
+        """
         from . import fused
 
         fused.flag_extent(box, self._flag, max_sides, max(min_widest, self._min_extent))

@@ -11,7 +11,7 @@ BINS = 24  # bins of the distances in the data, with equal numbers of pairs; cho
 
 
 def sample_pairs(d_x: Array, d_y: Array) -> tuple[Array, Array]:
-    """Return the distances of all pairs or, if there are more than PAIRS, of PAIRS evenly spaced ones."""
+    """Return the distances of at most PAIRS pairs, at evenly spaced indices of `d_x` and `d_y`."""
     rows = np.linspace(0, len(d_x) - 1, min(len(d_x), PAIRS)).astype(np.int64)
     return d_x[rows], d_y[rows]
 

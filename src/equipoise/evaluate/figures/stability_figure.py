@@ -17,7 +17,7 @@ PANELS = 4  # small panels: three runs and the histogram; chosen
 
 
 def stability_figure(maps: Array, mean: Array, variation: Array, title: str, labels: Any = None) -> Figure:
-    """Return a figure of the mean map coloured by variation, some runs, and the distribution of the variation.
+    """Return a figure of the mean map coloured by variation, up to three runs, and a histogram of the variation.
 
     Parameters
     ----------
