@@ -42,7 +42,7 @@ def describe_setting(setting: Mapping[str, Any]) -> str:
 
 
 def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], steps: Array) -> list[str]:
-    """Return sentences about the m maps of a sweep; for m = 1, only those on the effects of the parameters.
+    """Return sentences about the m maps of a sweep; for m = 1, only sentences on the effects of the parameters.
 
     Parameters
     ----------

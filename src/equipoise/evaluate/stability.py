@@ -194,10 +194,11 @@ def stability(
 
 
 def neighbors_kept(maps: Array, k: int) -> Array:
-    """Return the mean fraction (n,) of each point's k nearest in one map that are among its k nearest in the next.
+    """Return for each point how many of its k nearest points in one map are among its k nearest in the next.
 
-    The maps have shape (m, n, d). If there are more than two, the last is also compared with the first. Each comparison
-    uses the points that are in both maps. The fraction is NaN for points that were not compared.
+    The result (n,) is a fraction, averaged over the comparisons of the maps (m, n, d). If there are more than two maps,
+    the last map is also compared with the first. Each comparison uses the points that are in both maps. The fraction
+    is NaN for points that were not compared.
     """
     total, count = np.zeros(maps.shape[1]), np.zeros(maps.shape[1])
     for r, following in _consecutive(len(maps)):

@@ -141,10 +141,10 @@ class Transform:
 def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating]) -> Array:
     """Return the transform of a kernel with its frequencies in the order that the core's fourier.hpp expects.
 
-    The argument K has the frequencies 0 … n of each axis, where n is the entry of `size` for that axis. In the result,
-    even frequencies come before odd ones along every axis. All axes of K but the last are extended to 2n frequencies;
-    together they are the rows of the result (groups, rows, lanes). The last axis of K, padded with zeros, is cut into
-    groups of as many lanes as a SIMD vector has.
+    An axis of K has the frequencies 0 … n, where n is its entry of `size`. The result has shape (groups, rows, lanes),
+    and even frequencies come before odd frequencies along every axis of K. Every axis of K but the last is extended to
+    2n frequencies, and these axes are flattened to the rows. The last axis of K is padded with zeros and cut into
+    groups; the number of lanes in a group is that of a SIMD vector.
     """
     for axis, n in enumerate(size[:-1]):
         f = np.arange(2 * n)
@@ -275,8 +275,8 @@ def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float,
 def mesh_width(kernel: Kernel, error: float, d: int) -> float:
     """Return the largest mesh width with at most this pair error, or 0 if no mesh resolves the kernel.
 
-    Widths are the kernel's length times powers of 2^(1/8), from 2 down to 1/32. If even the finest is too coarse, or
-    if the kernel has a kink, no mesh alone is enough.
+    Widths from 2 down to 1/32 of the kernel's length are tried, in steps of a factor 2^(1/8). The result is 0 if all
+    widths are too large, or if the kernel has a kink.
     """
     if kernel.kink > 0:
         return 0.0
@@ -289,8 +289,8 @@ def mesh_width(kernel: Kernel, error: float, d: int) -> float:
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     """Return the smallest radius of the near field for which a mesh of width h has at most this pair error.
 
-    Radii from 2 h to 24 h are tried, each raised if necessary, so that a kink of the kernel lies well inside. If all of
-    them are too small, the largest is returned.
+    Radii from 2 h to 24 h are tried. Radii too small for a kink of the kernel to lie well inside are raised. If all
+    radii are too small, the largest is returned.
     """
     # The smooth part retains 1 − χ ≈ 35 (kink/a)^8 of a kink.
     minimum = kernel.kink * (35 / error) ** (1 / 8)

@@ -184,7 +184,7 @@ def _to_integer(w, FIXED: tl.constexpr):
 
 @triton.jit(do_not_specialize=["size", "n"])
 def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, FIXED: tl.constexpr, WIDTH: tl.constexpr):
-    """Sum the copies of a mesh, convert fixed point to charge, and store rows of n nodes; n zeros follow each row."""
+    """Sum the copies of a mesh, convert integers to charges, and store rows of n nodes, each followed by n zeros."""
     row = tl.program_id(0).to(tl.int64)
     t = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     inside = t < n

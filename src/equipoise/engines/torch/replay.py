@@ -17,8 +17,8 @@ MOVING = ("U", "velocity", "gain", "age")  # attributes of the state that a step
 class CudaGraph:
     """One optimiser step on its own buffers, recorded as a CUDA graph.
 
-    Conditions that the host would have checked set a flag on the device instead. When the host notices this, further
-    steps may already be queued; they change nothing, because the flag is set.
+    A condition that the host would have checked sets a flag on the device instead. When the host reads the flag,
+    further steps may already be queued. These steps change nothing once the flag is set.
 
     Attributes
     ----------
