@@ -86,7 +86,7 @@ def test_restore_recovers_the_state(name, rng):
     assert engine_state(other) == engine_state(one)
     assert bool(engine_state(one)) == (name in ("grid", "torch"))
     if not engine_state(one):
-        with pytest.raises(ValueError, match="has no state to restore"):
+        with pytest.raises(ValueError, match=r"must be empty for engine=.*, which has no state"):
             restore_engine(other, [{"level": 1}])
 
 
