@@ -27,7 +27,7 @@ class Geometry(Protocol):
         ...
 
     def pull_back(self, Y: Array, F: Array) -> Array:
-        """Return the force on Y from the force F on U."""
+        """Return the force on the map Y that corresponds to the force F on U."""
         ...
 
     def tangent(self, U: Array, F: Array) -> Array:
@@ -39,7 +39,7 @@ class Geometry(Protocol):
         ...
 
     def retract(self, U: Array) -> Array:
-        """Return U after a step, projected like `project`, and centred if the loss is invariant to translation."""
+        """Return the projection of U after a step, centred if the loss is invariant to translation."""
         ...
 
 

@@ -320,7 +320,7 @@ class Membership(_LogSlopeKernel):
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
-        """Return the least-squares fit to UMAP's curve of r = √d2: 1 to min_dist, then exp(−(r − min_dist)/spread)."""
+        """Return the kernel fitted to UMAP's curve: 1 for r = √d2 up to min_dist, then exp(−(r − min_dist)/spread)."""
         return cls(*_fit_membership(float(min_dist), float(spread)))
 
     @property

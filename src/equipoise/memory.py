@@ -93,7 +93,10 @@ def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice:
 
 
 def require_memory_for_new_rows(m: int, bytes_per_row: float, n: int, method: str) -> None:
-    """Raise MemoryError if placing m new rows among n points needs much memory, and more than is available."""
+    """Raise MemoryError if placing m new rows among n points needs more memory than is available.
+
+    Nothing is checked if at most `LITTLE` bytes are needed.
+    """
     if (n_bytes := m * bytes_per_row) > LITTLE:
         what = f"{method}.transform compares {plural(m, 'row')} with {n:,} points, which"
         require_memory(n_bytes, what, available_memory(), "transform fewer rows at a time")

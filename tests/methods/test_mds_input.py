@@ -75,7 +75,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
         (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),
         (eq.MDS(engine="random_pairs", weights=W), X, "does not support weights or missing distances"),
-        (eq.MDS(engine="listed"), X, "needs sparse weights or distances, got dense ones"),
+        (eq.MDS(engine="listed"), X, "needs sparse weights or distances; for dense input"),
         (eq.MDS(engine="stored", metric="precomputed"), KNOWN, "engine='stored' needs dense input; for sparse weights"),
         (eq.MDS(stress="ordinal", engine="random_pairs"), X, "ranks all pairs"),
         (eq.MDS(metric="correlation"), changed(X, 4, slice(None), 1.0), "distance between points 0 and 4 is nan"),

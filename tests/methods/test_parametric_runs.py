@@ -104,7 +104,7 @@ def test_callbacks_get_the_map_and_stop_the_run():
 
 def test_sparse_and_complex_tensors_are_refused():
     for X_, kind in ((torch.eye(20).to_sparse(), "sparse"), (torch.eye(20, dtype=torch.complex64), "complex")):
-        with pytest.raises(ValueError, match=f"X must be a dense tensor of real numbers, got a {kind} one"):
+        with pytest.raises(ValueError, match=f"X is a {kind} tensor, but a dense tensor of real"):
             small().fit(X_)
 
 

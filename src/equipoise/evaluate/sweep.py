@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 START_PARAMETERS = ("early_exaggeration", "init")  # without effect if a map starts from the previous one
 NOT_SWEPT = {
-    "n_components": "maps of different dimensions cannot be compared side by side; use evaluate for each",
+    "n_components": "maps of different dimensions cannot be compared side by side; call evaluate() for each map",
     "random_state": "use stability() to see how much a map depends on it",
 }
 
@@ -76,7 +76,7 @@ class Sweep:
 
     @property
     def sentences(self) -> list[str]:
-        """Advice on which values to choose, and what the parameters do."""
+        """Sentences of advice: which values to choose, and how the varied parameters change the map."""
         return advise(self.settings, self.scores, self.steps)
 
     def __str__(self) -> str:
@@ -97,8 +97,8 @@ class Sweep:
         Parameters
         ----------
         labels : array-like of shape (n,), optional
-            The classes by which points are coloured; by default the colour shows the position in the first map from
-            left to right.
+            The class of each point, shown by colour. By default the colour of a point shows its first coordinate in the
+            first map.
         """
         from .figures.sweep_figure import sweep_figure
 
@@ -120,7 +120,7 @@ def sweep(
     parameter and not by where clusters happen to land. The first map starts as usual: list first the value that
     preserves the most large-scale structure, such as the largest perplexity or exaggeration. Methods that cannot
     continue from a map (the classical ones, `Parametric`, and those of other packages) start from scratch at each
-    value, and so do all methods when a parameter is `early_exaggeration` or `init`.
+    value. All methods do so if a varied parameter is `early_exaggeration` or `init`.
 
     Parameters
     ----------

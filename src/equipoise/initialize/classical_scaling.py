@@ -29,7 +29,7 @@ def check_start(init: Any, source: Input) -> None:
 def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
     """Return the initial map (n, d) of the first run of MDS.
 
-    `known` is a CSR matrix (n, n) of the dissimilarities δ that are used, or None if all of them are.
+    `known` is a CSR matrix (n, n) of the dissimilarities δ with positive weight, or None for all pairs.
     """
     if not isinstance(init, str):
         return check_init(init, source.n, d)
@@ -43,9 +43,9 @@ def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.ra
 def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
     """Return the map of pivot MDS (Brandes & Pich 2007): classical scaling from k random points, the pivots.
 
-    It uses the squared dissimilarities δ² from all points to the pivots; shortest paths replace δ if `known` is not
-    None. C (n, k) contains these δ², double-centred. For an eigenvector v of CᵀC, an axis of the map is C v / ‖C v‖^½;
-    for k = n this is an axis of classical scaling. A little noise is added.
+    C (n, k) contains the squared dissimilarities δ² from all points to the pivots, double-centred. If `known` is not
+    None, δ is the length of the shortest path along known pairs. Each axis of the map is C v / ‖C v‖^½ for an
+    eigenvector v of CᵀC; for k = n it is an axis of classical scaling. A little noise is added.
     """
     count = min(source.n, PIVOTS if known is None else GRAPH_PIVOTS)
     pivots = np.sort(rng.choice(source.n, count, replace=False))

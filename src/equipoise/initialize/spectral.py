@@ -32,8 +32,8 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
     If there are several connected components, the equation is solved for each of them, except that a component of at
     most TINY points becomes a circle. Each component is scaled to a cell whose volume is proportional to its number of
     points, and the cells are placed row by row, the largest first. As in `principal_components`, the map has standard
-    deviation 1 along the first axis. Eigenvectors of affinities on a device are computed there, but on the CPU if there
-    are few points or several components.
+    deviation 1 along the first axis. If W is on a device, the eigenvectors are computed on that device, or on the CPU
+    if there are few points or several components.
     """
     if is_on_device(W):
         Y = _on_device(W, d)
@@ -117,7 +117,7 @@ def _ring(m: int, d: int) -> Array:
 
 
 def _submatrix(W: Matrix, rows: Array) -> Matrix:
-    """Return the affinities among `rows`, which are all points of a connected component."""
+    """Return the affinities among `rows`, the sorted indices of all points of one connected component."""
     if not sparse.issparse(W):
         return W[np.ix_(rows, rows)]
     part = W[rows]

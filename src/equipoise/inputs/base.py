@@ -18,7 +18,7 @@ NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  
 
 
 class Nearby(NamedTuple):
-    """The fitted points nearest to new rows."""
+    """The fitted points nearest to each of m new rows."""
 
     d2: Matrix  # CSR (m, n): squared distances to the nearest points
     twins: Array  # (m,): index of the fitted point that equals the row, or −1
@@ -39,7 +39,7 @@ class Input(ScaledDistances):
     sparse : bool
         Whether only some pairs are known, and their distances or affinities are stored in a sparse matrix.
     recall : float
-        Recall of the search that found these pairs; 1 if it was exact or there was none.
+        If `sparse`, the recall of the search that found the known pairs; 1 if the search was exact or there was none.
     on_device : bool
         Whether the data is a PyTorch tensor (`DeviceTable`).
     has_principal : bool
@@ -97,16 +97,16 @@ class Input(ScaledDistances):
     # Distances between the n points
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
-        """Return the distances from some points to others, in float64.
+        """Return the distances from the points `rows` to the points `columns`.
 
-        Where possible, each entry is computed independently of the others in the block.
+        Where possible, the computation of each distance does not depend on the other rows and columns.
 
         Parameters
         ----------
         rows : array of int, shape (m,)
-            Indices of the points.
+            Indices of points.
         columns : array of int, shape (k,), default=None
-            Indices of the other points; all points by default.
+            Indices of points; all points by default.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class Input(ScaledDistances):
     def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
         """Return the same distances as `block`, computed by matrix products where possible: faster but less precise.
 
-        Measures over all pairs use this method. Stress uses `block`, because small distances matter there too.
+        Measures over all pairs use this method. Stress uses `block`, because it needs small distances precisely.
         """
         return self.block(rows, columns)
 
@@ -173,8 +173,8 @@ class Input(ScaledDistances):
         Returns
         -------
         D2 : CSR matrix, shape (n, n)
-            Squared distances to the neighbours, on the device of the input. If `sparse`, they are those of all stored
-            pairs, for any k.
+            Squared distances to the neighbours, on the device of the input. If `sparse`, D2 contains all stored pairs
+            and `k` is ignored.
         recall : float
             Recall of the search, estimated on a sample and at least `min_recall`; 1 if the search is exact.
         """
@@ -216,15 +216,16 @@ class Input(ScaledDistances):
         raise TypeError(f"{type(self).__name__} must define squared_to_all()")
 
     def new_block(self, X: Any, columns: Array) -> Array:
-        """Return the distances (m, k) from new rows to some fitted points, computed as in `block`."""
+        """Return the distances (m, k) from new rows X to the fitted points `columns` (k,), computed as in `block`."""
         raise TypeError(f"{type(self).__name__} must define new_block()")
 
 
 def nearby(graph: Graph, n: int, exponent: int | None, twins: Array | None = None) -> Nearby:
-    """Return the neighbours of new rows, found among n fitted points, as `Nearby`.
+    """Return `graph`, the neighbours of m new rows among n fitted points, as `Nearby`.
 
-    Distances are divided by 2^exponent before they are squared (see `Graph.into_squared`). `twins` (m,) contains the
-    index of the fitted point that equals each new row, or −1; by default it is the index of a point at distance 0.
+    Distances are divided by 2^exponent before they are squared (see `Graph.into_squared`). `twins` (m,) contains, for
+    each new row, the index of a fitted point equal to it, or −1 if there is none. By default a neighbour at distance 0
+    counts as equal.
     """
     if twins is None:
         nearest = graph.distances.argmin(axis=1)[:, None]

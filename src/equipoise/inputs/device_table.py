@@ -187,7 +187,7 @@ def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tenso
 
 
 def _check_range(X: torch.Tensor, power: int = 1) -> None:
-    """Raise as `check_finite` does; a tensor without invalid entries is not copied to the CPU."""
+    """Raise ValueError if `check_finite` rejects X; only a rejected tensor is copied to the CPU."""
     largest = LARGEST ** (1 / power)
     if not (float(X.amax()) <= largest and float(X.amin()) >= -largest):  # true for NaN
         check_finite(X.double().cpu().numpy(), "X", power=power)

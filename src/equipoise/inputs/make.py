@@ -60,7 +60,7 @@ def make_input(
         One of `METRICS`, or a function of two rows. With "precomputed", X contains distances. A metric space defines
         its own distance and requires metric="euclidean".
     h : array or callable, default=None
-        Metric tensor for all rows, or a function h(X) that returns one for all rows or one per row.
+        Metric tensor for all rows, or a function h(X) that returns one tensor for all rows or one tensor per row.
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
         With "precomputed", X contains affinities.
     order : {"C", "rows"}, default="C"
@@ -70,9 +70,10 @@ def make_input(
         Convert a dense table to a PyTorch tensor on this device, if its metric is one of `DEVICE_METRICS` and `h` is
         None. A tensor is used directly, without conversion to NumPy.
     pairs : bool, default=False
-        Whether the input is for stress or measures, which compare distances of pairs rather than neighbours. Distances
-        may then be missing: NaN in a dense matrix, or not stored in a sparse one. metric="inner_product" raises
-        ValueError, because its distances from one point cannot be compared with those from another.
+        Whether the input is for stress or measures, which need the distances of pairs and not only the neighbours. If
+        True, distances may be missing: NaN in a dense matrix, or not stored in a sparse matrix. If True,
+        metric="inner_product" raises ValueError, because its distances from one point cannot be compared with those
+        from another.
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")

@@ -25,8 +25,8 @@ class Distances(Input):
     Parameters
     ----------
     D : array of float64 or CSR matrix, shape (n, n)
-        All distances, with NaN for missing ones; or a sparse matrix that stores only known distances or those to
-        neighbours.
+        A dense matrix of all distances, NaN where a distance is missing; or a sparse matrix that stores only the known
+        distances or only the distances to neighbours.
     recall : float, default=1.0
         Recall of the search that found the neighbours.
     """
@@ -98,7 +98,9 @@ class Distances(Input):
     def new_block(self, X: Matrix, columns: Array) -> Array:
         if self.sparse or sparse.issparse(X):
             if self.sparse:
-                raise ValueError("transform is not available after a fit to sparse distances; pass dense ones to fit")
+                raise ValueError(
+                    "transform is not available after a fit to sparse distances; pass dense distances to fit"
+                )
             raise ValueError(
                 "transform needs the distances to all fitted points, not only to some of them; pass a dense array"
                 f" (m, {self.n})"

@@ -145,7 +145,10 @@ class SparseTable(Input):
 
 @tagged("inputs.sparse_table._Reduced")
 class _Reduced:
-    """Sparse rows projected on their leading singular vectors; this best preserves the products x·y of all pairs."""
+    """Sparse rows projected on their leading singular vectors.
+
+    No other projection of the same rank preserves the products x·y of all pairs better.
+    """
 
     def __init__(self, X: Matrix, metric: str):
         self.metric = metric

@@ -219,7 +219,7 @@ class Table(Input):
         return self._from_new(X, self.X[columns])
 
     def _from_new(self, X: Array, B: Array) -> Array:
-        """Return the distances (m, k) from new rows to rows B (k, D); a row does not depend on the others."""
+        """Return the distances (m, k) from rows X (m, D) to rows B (k, D); row i depends only on X[i] and B."""
         if not (isinstance(self.metric, str) and self.metric == "cosine"):
             return self._between(X, B)
         V = normalize(B)

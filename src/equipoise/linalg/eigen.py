@@ -137,7 +137,7 @@ def _operator(multiply: Product, n: int) -> LinearOperator:
 def _widest_level(A: Matrix) -> int:
     """Return the number of points in the largest level of the graph of A.
 
-    A level contains the points of one connected component at the same number of steps from its first point.
+    In each connected component, level s contains the points that are s steps from the first point of the component.
     """
     component = csgraph.connected_components(A, directed=False)[1]
     first = np.unique(component, return_index=True)[1]

@@ -1,8 +1,8 @@
 """Centred Gram matrices C G C of points, as operators; large ones are not formed if the points have coordinates.
 
 C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be from NumPy, PyTorch or CuPy.
-Eigenvectors have the library and the device of the array that defines the matrix, and maps must have them too, except
-in `Gram.product`. Eigenvalues are always NumPy arrays.
+Eigenvectors have the library and the device of `Gram.source`, the array that defines the matrix. Every method except
+`Gram.product` requires that library and device of its arguments. Eigenvalues are always NumPy arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Gram:
 
     n: int
     definite: bool  # whether all eigenvalues are at least 0
-    source: Matrix  # the array that defines it; maps must have its library and device
+    source: Matrix  # the array that defines B; maps must have the library and the device of this array
 
     def times(self, V: Array) -> Array:
         """Return B V for V (n,) or (n, d)."""
@@ -112,7 +112,7 @@ class Inner(Gram):
         return multiply_rows(K - K.mean(axis=1, keepdims=True) - self._means + self._mean, axes)
 
     def squared(self, which: Array) -> Array:
-        """Return the squared distances (m, n) from the points `which` (m,) to all: B_ii + B_jj − 2 B_ij."""
+        """Return the squared distances B_ii + B_jj − 2 B_ij, (m, n), from the points `which` (m,) to all points."""
         diagonal = self.B.diagonal()
         return to_numpy(at_least(diagonal[which, None] + diagonal - 2 * self.B[which], 0.0))
 
@@ -184,7 +184,7 @@ class Factor(Gram):
     def top(self, d: int) -> tuple[Array, Array]:
         """Return the d largest eigenvalues, descending, and unit eigenvectors (n, d).
 
-        The vector of an eigenvalue that is not positive is 0.
+        If an eigenvalue is 0 or negative, its eigenvector is replaced by 0.
         """
         values, V = self.directions(d)
         return values, divide_columns(self.project(V), np.sqrt(np.maximum(values, 0.0)))

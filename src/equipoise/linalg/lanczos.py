@@ -102,7 +102,7 @@ def _constant(like: Any, values: Array) -> Any:
 
 
 def _orthogonalize(U: Any, V: Any) -> tuple[Any, Array]:
-    """Return the part of U (n, b) orthogonal to the rows of V, and V U.
+    """Return the part of U (n, b) orthogonal to the rows of V, and the product V U.
 
     U is projected twice, which is enough for full precision (Parlett 1998, section 6.9).
     """
@@ -113,9 +113,9 @@ def _orthogonalize(U: Any, V: Any) -> tuple[Any, Array]:
 
 
 def _replace_columns(Q: Any, exhausted: Array, fresh: Any, V: Any) -> Any:
-    """Return Q (n, b) with the `exhausted` columns replaced by those of `fresh`.
+    """Return Q (n, b) with some columns replaced by the same columns of `fresh` (n, b), then orthonormalised.
 
-    The result is orthonormal, and orthogonal to the rows of V.
+    `exhausted` (b,) is True for the columns to replace. The columns of the result are orthogonal to the rows of V.
     """
     xp = array_namespace(Q)
     Q = xp.where(on_device_of(Q, exhausted), fresh, Q)

@@ -46,7 +46,7 @@ class NormalizedAffinities:
     def times(self, U: Any) -> Any:
         """Return the product of the normalised affinities with U (n, b), in float32 and summed in a fixed order.
 
-        The components of U and of the product along the eigenvector `root` are removed.
+        The component along the eigenvector `root` is removed from U and from the product.
         """
         W, inverse, trivial = self._single
         U = U - trivial[:, None] * (trivial @ U)
@@ -62,7 +62,7 @@ class NormalizedAffinities:
 
 
 def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
-    """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric CSR weights W (n, n)."""
+    """Return I − D^(−1/2) W D^(−1/2), CSR, and √D_ii (n,), where D_ii are the row sums of symmetric CSR W (n, n)."""
     A = NormalizedAffinities(W)
     return (sparse.identity(W.shape[0], format="csr") - A.matrix()).tocsr(), A.root
 
@@ -70,9 +70,10 @@ def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
 def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
     """Return D^(−1/2) times the leading eigenvectors of D^(−1/2) W D^(−1/2), and whether they converged.
 
-    The first eigenvector, which gives a constant, is left out: the result is (n, min(d, n − 1)), in float64, on the
-    device of W. The graph of W must be connected. If the eigenvectors do not converge to `tol` within `restarts`
-    restarts, the result of `steps` steps of orthogonal iteration replaces them.
+    The diagonal matrix D contains the row sums of W, whose graph must be connected. The first eigenvector is omitted,
+    because D^(−1/2) times it is constant: the result is (n, min(d, n − 1)), in float64, on the device of W. If the
+    eigenvectors do not converge to `tol` within `restarts` restarts, the result of `steps` steps of orthogonal
+    iteration replaces them.
     """
     A = NormalizedAffinities(W)
     count, converged = min(d, W.shape[0] - 1), True

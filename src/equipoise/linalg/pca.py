@@ -111,8 +111,8 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 def _set(library: Any, threads: int) -> None:
     """Set the number of threads of a library, even if another Python thread has set it before.
 
-    For OpenBLAS, threadpoolctl 3.8 would ignore the new number in this case, unless its record of the thread that set
-    the number before is cleared.
+    For OpenBLAS, threadpoolctl 3.8 records the thread that sets the number, and ignores numbers set by other threads.
+    Therefore the record is cleared before and after.
     """
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)

@@ -39,19 +39,20 @@ def multiply_rows(A: Any, B: Any) -> Any:
 
 
 def by_row_blocks(function: Callable[[Any], Any], A: Any) -> Any:
-    """Return `function` of the rows of A (m, k), an array (m, d), with the same bytes for a row however many there are.
+    """Return function(A), computed in blocks of rows, so that the bytes of row i do not depend on the other rows.
 
-    A is an array of any library. `function` may use matrix products; it is called with contiguous blocks of `ROWS`
-    rows, the last one filled up with its first row.
+    A (m, k) is an array of any library. `function` maps rows (q, k) to rows (q, d), and may use matrix products. It is
+    called with contiguous blocks of `ROWS` rows; the last block is padded with copies of its first row.
     """
     with one_blas_thread():
         return array_namespace(A).concat([function(block)[:m] for block, m in padded_blocks(A, ROWS)])
 
 
 def padded_blocks(A: Any, size: int) -> Iterator[tuple[Any, int]]:
-    """Yield blocks of `size` rows of A, the last one filled up with its first row, each with its number of rows of A.
+    """Yield pairs: a block of `size` rows of A, and how many of these rows are not padding.
 
-    Matrix products and sums of blocks of one size add in one order.
+    The last block is padded with copies of its first row. All blocks have one size, because the order in which matrix
+    products and sums add depends on the size.
     """
     xp = array_namespace(A)
     for start in range(0, len(A), size):
@@ -60,5 +61,5 @@ def padded_blocks(A: Any, size: int) -> Iterator[tuple[Any, int]]:
 
 
 def multiply_vector(v: Any, B: Any) -> Array:
-    """Return v B for v (k,) and B (k, d), with the bytes of `multiply_rows`."""
+    """Return v B for v (k,) and B (k, d), with the bytes that a row v of A has in multiply_rows(A, B)."""
     return multiply_rows(v[None, :], B)[0]

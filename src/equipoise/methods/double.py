@@ -58,8 +58,8 @@ class DKLLE(DoubleKernel):
     K_Y contains the kernel k of all pairs in the map. W contains the weights, Σ_j w_ij = 1, that best reconstruct
     each point from its neighbours: in the data space, as in LLE, if `bandwidth` is inf, otherwise in the feature
     space of the kernel on the data. The weights need the distances among neighbours, so X must be a table or
-    contain all distances. `affinities_` is M, which exaggeration multiplies. In `transform`, a new point starts at
-    its neighbour with the largest weight.
+    contain all distances. `affinities_` is M, and exaggeration multiplies M in the forces. In `transform`, a new
+    point starts at its neighbour with the largest weight.
 
     Parameters
     ----------

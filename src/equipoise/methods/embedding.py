@@ -73,8 +73,8 @@ class Embedding(Estimator):
         Determines the steps and when to stop; `Momentum()` by default.
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
         "reference" and "exact" sum over all pairs. "grid" and "sampled" are linear in n and use affinities of the
-        nearest neighbours: "grid" for up to 3 dimensions; "sampled" for any, with the repulsion of a random sample of
-        pairs, so that forces and loss are estimates. "torch" is "grid", or above 3 dimensions "sampled", in PyTorch, on
+        nearest neighbours. "grid" needs n_components <= 3. "sampled" sums the repulsion of a random sample of pairs, so
+        that forces and loss are estimates. "torch" is "grid", or above 3 dimensions "sampled", in PyTorch, on
         a GPU or the CPU. "auto" chooses one of the CPU engines, unless `device` or X selects "torch".
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
@@ -153,7 +153,7 @@ class Embedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def output_kernel(self) -> Kernel:
-        """Return the kernel of the map; raise if it is not built in and not valid."""
+        """Return the kernel of the map; raise if it is user-defined and invalid."""
         kernel = self._kernel()
         if type(kernel).__module__ != Kernel.__module__:  # tests compare the built-in ones with their closed forms
             check_kernel(kernel)
@@ -347,8 +347,8 @@ class Embedding(Estimator):
         Parameters
         ----------
         X : array-like of shape (m, D)
-            With metric="precomputed", distances to the n fitted points, (m, n), dense or sparse, or neighbours among
-            them as (indices, distances), each (m, k). With affinity="precomputed", affinities to them, (m, n).
+            With metric="precomputed": distances to the n fitted points, (m, n), dense or sparse; or neighbours among
+            the fitted points as (indices, distances), each (m, k). With affinity="precomputed": affinities (m, n).
 
         Returns
         -------

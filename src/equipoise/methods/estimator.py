@@ -54,8 +54,8 @@ def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a method of an estimator so that X, or either of (indices, distances), may be a CuPy array.
 
     CuPy arrays are converted to tensors that share their memory. A tensor that the method returns, the map of a fit
-    (also after Ctrl-C) and the maps of a problem are converted back. Before any work, the address space that the method
-    needs for X is compared with the limit of the process, if it has one.
+    (also after Ctrl-C) and the maps of a problem are converted back. If the address space of the process is limited
+    and X needs more, MemoryError is raised before any work.
     """
 
     @wraps(method)
@@ -130,9 +130,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             require_memory(n_bytes, self._describe_fit(X), available_memory())
 
     def _estimate(self, X: Any, few: float = 0) -> float | None:
-        """Return `_cpu_bytes(X)`; None if X has fewer than `few` entries or is invalid, which later checks report.
+        """Return `_cpu_bytes(X)`, or None if X has fewer than `few` entries. A row counts as at least WIDTH entries.
 
-        A row counts as at least WIDTH entries.
+        The result is also None if X is invalid: later checks report the error.
         """
         try:
             n, D = self._shape_of(X)
@@ -192,7 +192,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def check_placed(Y: Any) -> Any:
-    """Return the positions Y (m, d) of new rows; raise ValueError, with the number of the row, if one is not finite."""
+    """Return the positions Y (m, d) of new rows; raise ValueError, naming the row, if a position is not finite."""
     finite = array_namespace(Y).isfinite(Y).all(axis=1)
     if not bool(finite.all()):
         i = int(to_numpy(finite).argmin())
@@ -216,7 +216,7 @@ def threads(n_jobs: Any) -> int:
         raise ValueError(f"n_jobs must be a positive integer, -1 for all cores, or None, got {n_jobs!r}")
     if n_jobs > MOST_THREADS:
         raise ValueError(
-            f"n_jobs must be at most {MOST_THREADS}, got {n_jobs}; use -1 for all cores (here {available})"
+            f"n_jobs must be at most {MOST_THREADS}, got {n_jobs}; use -1 for all available cores ({available})"
         )
     return available if n_jobs == -1 else int(n_jobs)
 

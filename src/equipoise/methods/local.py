@@ -40,7 +40,7 @@ def _warn_disconnected(method: str, components: Array) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LLE(ClassicalEmbedding):
-    """Locally linear embedding (Roweis & Saul 2000): each point stays the same weighted mean of its neighbours.
+    """Locally linear embedding (Roweis & Saul 2000): weights that reconstruct points of X also do so in the map.
 
         E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), subject to YᵀY = n I and Σ y_i = 0
 
@@ -50,7 +50,7 @@ class LLE(ClassicalEmbedding):
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Number of neighbours of each point; "auto" is 10, or n − 1 if there are fewer other points.
+        Number of neighbours of each point; "auto" is the smaller of 10 and n − 1.
     reg : float, default=0.001
         Regularisation: this fraction of the trace of each local Gram matrix is added to its diagonal.
     metric : str or callable, default="euclidean"
@@ -101,7 +101,7 @@ class LLE(ClassicalEmbedding):
             require_memory_for_pairs(data.n, 16.0, "LLE", "use fewer rows or a table of coordinates")  # d and d²
 
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
-        """Return the weights W of the fitted points, or of new rows if these are given."""
+        """Return the weights W of the fitted points, or of the new `rows` if `rows` is not None."""
         stage("weights")
         if (X := data.coordinates) is not None:
             new = None if rows is None else data.scaled(rows)
@@ -144,7 +144,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Number of neighbours of each point; "auto" is 10, or n − 1 if there are fewer other points.
+        Number of neighbours of each point; "auto" is the smaller of 10 and n − 1.
     affinity : {"uniform", "gaussian", "precomputed"}, default="uniform"
         "uniform": w_ij is 1 between mutual neighbours and ½ if only one is a neighbour of the other. "gaussian": this
         weight times exp(−d²/(σ_i σ_j)), where σ_i is the distance from point i to its farthest neighbour (Zelnik-Manor

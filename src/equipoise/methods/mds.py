@@ -69,18 +69,18 @@ class MDS(Estimator):
     n_components : int, default=2
         Dimension d of the map.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function of two rows, or "precomputed": X then contains the dissimilarities (n, n),
-        with NaN for missing ones, or is a sparse matrix of the known ones. X may also be a metric space, an object with
-        `n` and `distances(i, j)`.
+        A metric of scikit-learn, a function of two rows, or "precomputed". With "precomputed", X (n, n) contains the
+        dissimilarities: NaN where one is missing, or only the known dissimilarities in a sparse matrix. X may also be a
+        metric space, an object with `n` and `distances(i, j)`.
     weights : ndarray or sparse matrix of shape (n, n), optional
         Symmetric weights w; 0 excludes a pair. All 1 by default.
     stress : {"metric", "ordinal"}, default="metric"
-        "ordinal" uses only the order of δ: the loss is Kruskal's stress-1 squared, and pairs of equal δ may differ in
-        the map (the primary treatment of ties).
+        "ordinal" uses only the order of δ: the loss is Kruskal's stress-1 squared. Two pairs with equal δ may have
+        different distances in the map (the primary treatment of ties).
     init : {"auto", "classical", "pca", "random"} or ndarray of shape (n, d), default="auto"
-        "classical": classical scaling, which is "pca" for the metric stress of all pairs of a dense Euclidean table and
-        otherwise uses the distances to at most 200 points; "pca": principal components of the table; "random": uniform
-        in a disk or ball; or a user-supplied map. "auto" is "classical".
+        "pca": principal components of the table; "random": uniform in a disk or ball; "classical" or "auto": classical
+        scaling from the distances to at most 200 points; or a user-supplied map. For metric stress of a dense Euclidean
+        table, "classical" is "pca", unless weights are sparse or 0.
     n_init : int, default=1
         Number of starts: the first uses `init`, and all others are random. The map with the lowest loss is returned.
     n_iter : int, default=300
@@ -91,13 +91,13 @@ class MDS(Estimator):
     tol : float, default=1e-5
         Stop when the last ten iterations together decrease the loss by less than this fraction.
     engine : {"auto", "stored", "recomputed", "listed", "random_pairs", "torch"}, default="auto"
-        "stored" stores δ of all pairs in float32; "recomputed" computes them from X (Euclidean) at every evaluation,
-        without storing them; "listed" uses the pairs of sparse weights or distances; "random_pairs" compares each point
-        with 512 random ones, so that the loss is an estimate; "torch" compares all pairs with PyTorch on a GPU or the
-        CPU, in float64, while input checks, distances of metrics other than the Euclidean, the initial map, the steps
-        and `transform` run on the CPU. Unless `device` or X selects "torch", "auto" is "listed" for sparse weights or
-        distances; otherwise "stored" for weights, missing distances or up to 10,000 points, and "random_pairs" in all
-        other cases. The old name of "random_pairs", "sampled", is deprecated.
+        "stored" stores δ of all pairs in float32. "recomputed" computes Euclidean δ from X at every evaluation.
+        "listed" uses the pairs of sparse weights or distances. "random_pairs" compares each point with 512 random
+        points, so that the loss is an estimate. "torch" compares all pairs with PyTorch on a GPU or the CPU, in
+        float64; input checks, non-Euclidean distances, the initial map, the steps and `transform` run on the CPU.
+        Unless `device` or X selects "torch", "auto" is "listed" for sparse weights or distances; otherwise "stored" for
+        weights, missing distances or up to 10,000 points; otherwise "random_pairs". The old name of "random_pairs",
+        "sampled", is deprecated.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
         tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
@@ -121,8 +121,8 @@ class MDS(Estimator):
     loss_curve_ : ndarray of shape (m, 2)
         Iteration and loss at each of m evaluations.
     stress_1_ : float
-        Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²). For stress="ordinal", the values nearest to d that are in the
-        order of δ replace δ.
+        Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²). For stress="ordinal", δ is replaced by the disparities: the values
+        in the order of δ that are nearest to d.
     n_iter_ : int
         Iterations of the best start.
     engine_ : str
@@ -255,7 +255,7 @@ class MDS(Estimator):
         if engine == "torch" and is_sparse:
             raise ValueError('engine="torch" compares all pairs; for sparse weights or distances use engine="listed"')
         if engine == "listed" and not is_sparse:
-            raise ValueError('engine="listed" needs sparse weights or distances, got dense ones; use engine="auto"')
+            raise ValueError('engine="listed" needs sparse weights or distances; for dense input use engine="auto"')
         if is_sparse and engine != "listed":
             raise ValueError(
                 f'engine={engine!r} needs dense input; for sparse weights or distances use engine="listed"'

@@ -45,7 +45,7 @@ class TrainingRows:
         return rows.to(self.device, non_blocking=True)
 
     def sample(self, count: int) -> Tensor:
-        """Return `count` rows spread over the table, or all if there are fewer."""
+        """Return `count` rows at equal steps from row 0 of the table, or all rows if there are fewer."""
         return self.X[:: max(1, len(self.X) // count)][:count]
 
     def mean_and_scale(self) -> tuple[Array, float]:

@@ -50,9 +50,9 @@ class Parametric(Estimator):
     ----------
     method : Embedding, optional
         The method whose loss is used; `TSNE()` by default. It must be `UMAP()`, or a method of the SNE family with an
-        `Alpha` divergence of order α < 1 (KL is −1) and without a function g. Its neighbours, affinities, kernel,
-        dimension and `exaggeration` apply; its initial map, iterations, learning rate, early exaggeration and callbacks
-        are ignored.
+        `Alpha` divergence of order α < 1, such as KL (α = −1). Its metric tensor `g` must not be a function. Its
+        neighbours, affinities, kernel, dimension and `exaggeration` apply; its initial map, iterations, learning rate,
+        early exaggeration and callbacks are ignored.
     encoder : torch.nn.Module, optional
         Network that maps float32 rows (m, D) to positions (m, n_components); a copy of it is trained. The default
         network subtracts the mean row, divides by one number for all columns, and has three hidden layers of 256 units.
@@ -316,8 +316,8 @@ def _as_rows(X: Any, min_rows: int) -> Tensor:
             f" {tuple(X.shape)}"
         )
     if X.layout != torch.strided or X.is_complex():
-        kind = "a complex" if X.is_complex() else "a sparse"
-        raise ValueError(f"X must be a dense tensor of real numbers, got {kind} one; use X.real or X.to_dense()")
+        kind, advice = ("complex", "X.real") if X.is_complex() else ("sparse", "X.to_dense()")
+        raise ValueError(f"X is a {kind} tensor, but a dense tensor of real numbers is needed; use {advice}")
     rows = X.detach().to(torch.float32)
     if not bool(rows.isfinite().all()):
         i, j = (int(k) for k in (~rows.isfinite()).nonzero()[0])
