@@ -58,12 +58,12 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     """Return the d smallest eigenvalues of a sparse, positive semidefinite A, ascending, and unit eigenvectors (n, d).
 
-    `null` (n, c) has orthonormal columns with A null = 0; eigenvectors in their span are excluded. A matrix with at
-    most `SMALL` rows, or with fewer than 5 d rows, is decomposed as a dense matrix. Otherwise Lanczos runs on
-    (A + εI)⁻¹, whose eigenvalues are well separated, with a sparse factorisation of A + εI. If the sparse factors would
-    be too large, Lanczos runs on A itself, to the tolerance `LOOSE`; if that does not converge, it runs on (A + εI)⁻¹
-    with a dense factorisation. RuntimeError is raised if Lanczos does not converge and the matrix is too large to be
-    treated as dense.
+    `null` (n, c) has orthonormal columns, and A @ null = 0; eigenvectors in the span of these columns are excluded. A
+    matrix with at most `SMALL` rows, or with fewer than 5 d rows, is decomposed as a dense matrix. Otherwise Lanczos
+    runs on (A + εI)⁻¹, whose eigenvalues are well separated, with a sparse factorisation of A + εI. If the sparse
+    factors would be too large, Lanczos runs on A itself, to the tolerance `LOOSE`; if this run does not converge,
+    Lanczos runs on (A + εI)⁻¹ with a dense factorisation. RuntimeError is raised if Lanczos does not converge and the
+    matrix is too large to be treated as dense.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
