@@ -65,7 +65,7 @@ class Groups:
     def nearest(
         self, k: int, queries: Array, parts: list[Array], near: Callable[[int], Array], store: Store, n_threads: int
     ) -> None:
-        """Find the k nearest points of each query among the points of a few groups.
+        """Find the k nearest points of each query in the groups given by `near`, and pass them to `store`.
 
         Each matrix product is computed by a single thread, so that the result does not depend on `n_threads`.
 
@@ -74,11 +74,11 @@ class Groups:
         k : int
         queries : array of float32, shape (m, D)
         parts : list of int arrays
-            Each array lists queries with the same candidates, so that their distances are one matrix product.
+            Each array contains the indices of queries with the same candidates.
         near : callable
             near(i) returns the groups that contain the candidates of parts[i].
         store : callable
-            store(rows, found) receives the neighbours (len(rows), k) of some queries, nearest first.
+            Called as store(rows, found): row i of `found` contains the k neighbours of query rows[i], nearest first.
         n_threads : int
         """
 
@@ -97,9 +97,9 @@ class Groups:
 def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
     """Return the indices (q, k), int32, of the k `points` (m, D) nearest to each query of Q (q, D).
 
-    `norms` (m,) are the squared norms of the points. Squared distances are computed from matrix products. Queries that
-    are much nearer to their neighbours than to the origin, so that rounding could change the result, are compared again
-    by differences.
+    `norms` (m,) are the squared norms of the points. Squared distances are computed from matrix products. If a
+    query is so much nearer to its neighbours than to the origin that rounding could change the result, its distances
+    are computed again from differences.
     """
     dots, found = Q @ points.T, np.empty((len(Q), k), np.int32)
     _core.nearest(dots, norms, found)
@@ -116,14 +116,14 @@ def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
 
 
 def joined(parts: list[Array]) -> Array:
-    """Concatenate arrays; a single one is not copied."""
+    """Return the arrays `parts` concatenated; a single array is returned without a copy."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
     """Return the indices (n, k), int32, of the k points of `base` (n, D) nearest to each of `queries` (n, D), float32.
 
-    Query i represents point i of `base`, which is left out of its neighbours.
+    Query i represents point i of `base`. Point i is left out of the neighbours of query i.
     """
     n = len(base)
     all_points = Groups(base, np.zeros(n, np.int64), 1)

@@ -83,7 +83,7 @@ class Blocks:
 
 
 def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: float) -> int:
-    """Return how many of the nearest blocks must be searched to reach a recall.
+    """Return how many of the nearest blocks must be searched to reach the given recall.
 
     `true` (m, k) contains the true neighbours of the points `sample` (m,). A point that is listed among its own
     neighbours is not counted.

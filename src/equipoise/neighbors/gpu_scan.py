@@ -36,9 +36,9 @@ def nearest(
     own : tensor of int64, shape (m,), default=None
         Index in X of each query, if the queries are rows of X: a row is not its own neighbour.
     independent : bool, default=False
-        Compute the distances to the candidates in float64, so that the result for a query does not depend on the other
-        queries. If False, it may depend on them: the rounding of products varies with the number of queries, so the
-        search for a query may be repeated in float64 in one call and not in another.
+        If True, the distances to the candidates are computed in float64, so that the result for a query does not depend
+        on the other queries. If False, the result may depend on the number of queries: that number changes the rounding
+        of the products, which decides whether the search for a query is repeated in float64.
     """
     m, n = len(Q), len(X)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)
@@ -47,7 +47,7 @@ def nearest(
     width = min(available, k + SPARE)
 
     def compare(rows: torch.Tensor, Q: torch.Tensor, X: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
-        """Write the neighbours of some rows, and return the rows that rounding leaves uncertain."""
+        """Fill `indices` and `d2` for the queries `rows`, and return the queries whose neighbours are uncertain."""
         q = Q[rows]
         rough = torch.addmm(norms, q, X.T, alpha=-2)  # d² − ‖q‖²
         if own is not None:

@@ -14,15 +14,15 @@ ROUNDING = 1e-5  # relative difference between float32 sums of squares that are 
 
 
 def sample_rows(n: int) -> Array:
-    """Return the indices of at most 500 of n rows, sorted, on which the search on the CPU estimates its recall.
+    """Return the sorted indices of up to 500 of n rows; the search on the CPU estimates its recall on these rows.
 
-    They are the same in every call with this n.
+    The indices depend on n only.
     """
     return np.sort(np.random.RandomState(0).permutation(n)[:SAMPLE])
 
 
 def estimate_recall(d2: Any, kth: Any) -> float:
-    """Return the fraction of the neighbours found that are no farther than the true k-th neighbour.
+    """Return the recall: the fraction of found neighbours that are no farther than the true k-th neighbour.
 
     If several points are at the distance of the k-th neighbour, each of them counts as a true neighbour.
 
@@ -38,7 +38,7 @@ def estimate_recall(d2: Any, kth: Any) -> float:
 
 
 def reach_for_recall(ranks: Any, min_recall: float) -> int:
-    """Return how many of the nearest cells must be searched to reach a recall.
+    """Return how many of the nearest cells must be searched to reach the recall `min_recall`.
 
     Parameters
     ----------

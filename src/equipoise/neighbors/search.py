@@ -115,7 +115,10 @@ def check_n_threads(n_threads: Any) -> None:
 
 
 class Searcher:
-    """Exact search for the rows of a table X (n, D) nearest to new rows; each new row is searched independently."""
+    """Exact search for the rows of a table X (n, D) nearest to new rows.
+
+    The result for a new row does not depend on the other new rows.
+    """
 
     SPARE = 16  # candidates beyond k found in float32; float64 then selects the k nearest
 

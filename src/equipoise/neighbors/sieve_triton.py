@@ -67,7 +67,10 @@ def _select(
     X, P, found, count, names, indices, d2, start, base, k,
     D: tl.constexpr, ROOM: tl.constexpr, PART: tl.constexpr, NAMED: tl.constexpr,
 ):  # fmt: skip
-    """Write the k nearest candidates of a row, by distances computed from differences; ties go to the lower index."""
+    """Write the k nearest candidates of a row to `indices`, and their squared distances to `d2`.
+
+    Distances are computed from differences. Ties go to the lower index.
+    """
     i = tl.program_id(0)
     x = X + (start + i).to(tl.int64) * D
     t = tl.arange(0, ROOM)
@@ -98,9 +101,9 @@ class Cloud(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Points that may be neighbours of some rows."""
+    """For each of m rows, the points that may be its neighbours."""
 
-    counts: torch.Tensor  # (m,) int32: how many there are, perhaps more than are stored
+    counts: torch.Tensor  # (m,) int32: number of such points, perhaps more than are stored
     found: torch.Tensor  # (m, room) int32, in any order
 
 
@@ -114,7 +117,7 @@ class Output(NamedTuple):
 
 
 class Sieve:
-    """Centred rows X (n, D), padded to a width that the tensor cores accept, and two samples of them."""
+    """Centred rows X (n, D), padded to a width that the tensor cores accept, and two random samples of the rows."""
 
     def __init__(self, X: torch.Tensor, precision: str):
         n, D = X.shape
@@ -129,10 +132,10 @@ class Sieve:
     def candidates(
         self, rows: slice, P: Cloud, bound: torch.Tensor, room: int, lists: torch.Tensor | None, stride: int = 1
     ) -> Candidates:
-        """Return, for each row x, the points p of P with ‖p‖² − 2 x·p below its bound.
+        """Return, for each row x, the points p of P with ‖p‖² − 2 x·p below the bound of x.
 
-        If P contains all points, x itself is left out. Every `stride`-th block of P is searched, or every `stride`-th
-        of the blocks in `lists` for the row.
+        If P contains all points, x itself is left out. If `lists` is None, every `stride`-th block of P is searched;
+        otherwise every `stride`-th of the blocks that `lists` gives for x.
         """
         m, (n, D) = rows.stop - rows.start, P.X.shape
         count = torch.zeros(m, dtype=torch.int32, device=P.X.device)

@@ -140,12 +140,15 @@ class SparseSearcher:
         return np.maximum(G, 0.0, out=G)
 
     def _check(self, scores: Array, start: int, *, new: bool = False) -> None:
-        """Raise ValueError for invalid distances; those computed from inner products (`PRODUCTS`) are not checked."""
+        """Raise ValueError if a score is not a valid distance; scores of the metrics in `PRODUCTS` are not checked."""
         if self.metric not in PRODUCTS:
             check_metric_results(scores, self.metric, start, new=new)
 
     def _finish(self, scores: Array) -> Array:
-        """Convert scores from `_blocks` to distances; callers exclude a row itself by setting its score to infinity."""
+        """Return the distances for scores from `_blocks`.
+
+        If rows of the table are compared with the table, the score of each row against itself must be infinite.
+        """
         if self.metric == "inner_product":
             return product_distances(-scores)
         if is_euclidean(self.metric):

@@ -53,7 +53,7 @@ class Graph:
         return f"<{plural(k, 'neighbour')} of each of {plural(n, 'point')}, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int, exponent: int | None = None) -> Matrix:
-        """Return the squares of `distances` / 2^exponent, as CSR (points, n), for neighbours among n points.
+        """Return the squares of `distances` / 2^exponent as CSR (m, n), for m points with neighbours among n points.
 
         This overwrites `distances` to save memory.
 
@@ -134,7 +134,7 @@ class ScaledDistances:
         return scale_down(rows, self._row_exponent)
 
     def scaled(self, rows: Matrix) -> Matrix:
-        """Return rows of a table divided by the power of two by which their distances are divided."""
+        """Return rows of a table, divided by the same power of two as their distances."""
         return scale_down(rows, self._row_exponent + (self.exponent or 0))
 
 
@@ -159,13 +159,13 @@ def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
 def _check_invertible(covariance: Array, n: int) -> None:
     """Raise ValueError if the covariance (D, D) of n rows is singular up to rounding.
 
-    The rank is that of the correlations, which do not depend on the units of the columns.
+    The test is the rank of the correlation matrix, which does not depend on the units of the columns.
     """
     D, scale = len(covariance), np.sqrt(np.diag(covariance))
     if not scale.all():
         found = f"column {int(scale.argmin())} is constant"
     elif (rank := int(np.linalg.matrix_rank(covariance / scale[:, None] / scale, hermitian=True))) < D:
-        found = f"that of {plural(n, 'row')} of {plural(D, 'column')} has rank {rank}"
+        found = f"the covariance of {plural(n, 'row')} of {plural(D, 'column')} has rank {rank}"
     else:
         return
     remedy = "remove columns that are constant or linear combinations of others"
@@ -220,7 +220,7 @@ class Vectors:
         raise TypeError(f"{type(self).__name__} must define _pairs()")
 
     def _finish(self, result: Array) -> Array:
-        """Return the distances that belong to values of `_pairs`, which may be overwritten."""
+        """Return the distances for `result`, the values from `_pairs`; `result` may be overwritten."""
         return result
 
 
