@@ -145,7 +145,7 @@ def test_transform_rejects_incomplete_distances():
     ):
         method.transform(sparse.csr_matrix(np.ones((1, 60))))
     graph = eq.Isomap(metric="precomputed", n_neighbors=40).fit(distances(X))
-    with pytest.raises(ValueError, match="row 1 of X stores no distance to a fitted point"):
+    with pytest.raises(ValueError, match="row 1 of X cannot be placed, because it stores no distance"):
         graph.transform(sparse.csr_matrix(np.vstack([np.ones(60), np.zeros(60)])))
 
 

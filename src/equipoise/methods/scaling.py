@@ -77,7 +77,8 @@ class Scaling(ClassicalEmbedding):
     def _place_by_gram(self, new: Any) -> Array:
         """Return the positions of new points.
 
-        `new` contains their coordinates if the Gram matrix is a `Factor`, or their squared distances if it is `Inner`.
+        If the Gram matrix is a `Factor`, `new` contains the coordinates of the new points. If it is an `Inner`, `new`
+        contains the squared distances from the new points to all fitted points.
         """
         return self._gram.place(array_like(self._gram.source, new), self._axes)
 
@@ -104,9 +105,9 @@ class PCA(Scaling):
     Parameters
     ----------
     n_landmarks : int, optional
-        Number of rows, the landmarks, on whose span the Gram matrix is projected (Nyström; docs/math.md, section 15,
-        bounds the error). A step of solver="flow" then costs O(n · n_landmarks) instead of O(n D).
-        None uses all rows.
+        Number of landmarks, which are random rows of X. The Gram matrix is projected on their span (Nyström;
+        docs/math.md, section 15, bounds the error). A step of solver="flow" then costs O(n · n_landmarks) instead of
+        O(n D). None uses all rows.
 
     Further attributes
     ------------------
@@ -166,7 +167,7 @@ class PCA(Scaling):
 
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
-        """Return the rows (m, D) in the principal subspace whose positions in the map are Y (m, d)."""
+        """Return the points (m, D) of the principal subspace that have the positions Y (m, d) in the map."""
         check_is_fitted(self, "components_")
         Y = (
             to_float64(Y)
@@ -192,7 +193,7 @@ class ClassicalMDS(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n). X may
         also be a metric space (see `spaces`), which defines its own distances; leave metric at its default then.
     n_landmarks : int, optional
-        Number of points, the landmarks, that represent all points: B is replaced by Nyström's approximation from the
+        Number of landmarks, which are random points of the data. B is replaced by Nyström's approximation from the
         distances between landmarks and all points (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15,
         bounds the error). The only other distances computed are those from 64 random points, to estimate the error.
         None uses all points.
@@ -275,7 +276,7 @@ class Isomap(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n) or a
         connected graph, as a sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
-        Number of points, the landmarks, that represent all points: B is replaced by Nyström's approximation from the
+        Number of landmarks, which are random points of the data. B is replaced by Nyström's approximation from the
         paths between landmarks and all points (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15,
         bounds the error). The only other paths computed are those from 64 random points, to estimate the error. None
         uses all points.
@@ -326,7 +327,7 @@ class Isomap(Scaling):
         if not np.diff(near.indptr).all():
             i = int(np.diff(near.indptr).argmin())
             raise ValueError(
-                f"row {i} of X stores no distance to a fitted point, so no path leads to it; store at least one"
+                f"row {i} of X cannot be placed, because it stores no distance to a fitted point; store at least one"
                 " distance"
             )
         paths = []
@@ -345,5 +346,5 @@ class Isomap(Scaling):
 
 
 def _in_float64(X: Any) -> Matrix:
-    """Return a table in float64; only tensors are converted, because all other tables are stored in float64."""
+    """Return the table X in float64; only tensors are converted, because all other tables are float64 already."""
     return X.double() if is_tensor(X) else X

@@ -89,11 +89,14 @@ class NeighborEmbedding(Embedding):
         return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
 
     def objective_on(self, P: Matrix) -> Objective:
-        """Return the loss for the affinities P of another problem, without a new neighbour search."""
+        """Return the loss of this method for affinities P that are already computed."""
         return self._in_metric(joint_objective(P, self._kernel(), self._divergence()))
 
     def _in_metric(self, flat: Objective) -> Objective:
-        """Return the loss `flat` in the metric g(Y) if g is a function, else `flat`; a matrix g is in the geometry."""
+        """Return the loss `flat`, with distances measured by g(Y) if g is a function.
+
+        If g is a matrix, `flat` is returned unchanged, because the geometry of the map applies g.
+        """
         if not callable(self.g):
             return flat
         from ..objectives.autograd.curved import curved  # PyTorch is slow to import, and optional
@@ -115,7 +118,7 @@ class NeighborEmbedding(Embedding):
             )
         check_callbacks(self.callbacks, self.random_state)
         if any(isinstance(callback, Checkpoint) for callback in self.callbacks):
-            raise ValueError("a checkpoint cannot identify a function g; remove the Checkpoint from callbacks")
+            raise ValueError("Checkpoint does not support a function g; remove the Checkpoint from callbacks")
 
     def _check_constant(self) -> None:
         try:

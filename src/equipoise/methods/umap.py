@@ -33,7 +33,7 @@ class UMAP(Embedding):
     The sums are over pairs of points, and d2 is the squared distance of a pair in the map.
 
     The loss intended by UMAP has c = 1 − μ (McInnes et al. 2018). The loss that umap-learn's sampling minimises has
-    c = (d_i + d_j) m/2n, d_i = Σ_j μ_ij, with m negatives, that is random points, per edge (Damrich & Hamprecht 2021).
+    c = (d_i + d_j) m/2n, d_i = Σ_j μ_ij, for m negatives (random points) per edge (Damrich & Hamprecht 2021).
     This effective loss is the default, optimised by its gradient. engine="negative_sampling" samples as umap-learn
     does: an edge attracts its ends at a frequency proportional to μ; each time, m random points repel each end; and the
     steps shrink to zero. Unlike in umap-learn, the random points are repelled too, as in the loss.
@@ -104,7 +104,7 @@ class UMAP(Embedding):
             self._check_negative_sampling()
 
     def _samples_negatives(self) -> bool:
-        """Return whether the engine is "negative_sampling", or "sampled" with loss="effective", its deprecated name."""
+        """Return whether the engine is "negative_sampling" or, if loss="effective", its deprecated name "sampled"."""
         return self.engine == NEGATIVE_SAMPLING or (self.engine == "sampled" and self.loss == "effective")
 
     def _check_negative_sampling(self) -> None:
@@ -156,7 +156,7 @@ class UMAP(Embedding):
         return EffectiveCrossEntropy(P, kernel, repulsive, float(self.negative_sample_rate))
 
     def objective_on(self, P: Matrix) -> Objective:
-        """Return the loss for the memberships P of another problem, without a new neighbour search."""
+        """Return the loss of this method for memberships P that are already computed."""
         return self._objective(P, self._kernel())
 
     def _iterations(self, n: int) -> int:

@@ -144,7 +144,7 @@ class Training(Steps[TrainingState]):
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.settings.exaggeration)
 
     def describe(self) -> dict[str, Any]:
-        """Return what determines a run, as values or fingerprints; the keys are the names used in error messages."""
+        """Return all that determines a run, as a dict of values or fingerprints; error messages quote its keys."""
         A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
@@ -195,10 +195,10 @@ def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
 
 
 class _SharedThreads:
-    """PyTorch's number of threads before the first of several overlapping contexts of `limit_threads`.
+    """The number of threads to restore in PyTorch, while several threads are in contexts of `limit_threads`.
 
-    A thread may enter its context while another thread is within one. PyTorch's number of threads is then the limit
-    set by the other thread, not the number to restore, so this class stores the number to restore.
+    The number to restore is the one found by the first of these threads. A later thread finds the limit
+    set by another thread.
     """
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class _SharedThreads:
     def reset(self) -> None:
         """Forget all contexts and create a new lock.
 
-        A forked process calls this method: the other threads of its parent do not exist in the process, and one of them
+        This method is called in a forked process. The other threads of the parent do not exist there, but one of them
         may have held the lock.
         """
         self.lock = Lock()
