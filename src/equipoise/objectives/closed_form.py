@@ -27,7 +27,7 @@ class Linear(Kernel):
 
 
 class ClosedForm:
-    """A loss of maps U (n, d) that eigenvectors minimise; its forces are matrix products, without an engine."""
+    """A loss of maps U (n, d). Eigenvectors minimise it, and its forces are matrix products, without an engine."""
 
     kernel: Kernel = Linear()
     affinities: Matrix

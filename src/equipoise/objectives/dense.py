@@ -18,7 +18,10 @@ from .base import Balance
 
 
 def require_dense(sparse: bool, divergence: Divergence) -> str:
-    """Raise ValueError if P is or will be sparse; otherwise return the clause with which such messages begin."""
+    """Raise ValueError if P is or will be sparse.
+
+    Otherwise return the requirement, P > 0 for every pair, as the first clause of an error message.
+    """
     what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
     if sparse:
         raise ValueError(

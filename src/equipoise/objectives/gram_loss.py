@@ -29,7 +29,7 @@ class GramLoss(ClosedForm):
     """
 
     def __init__(self, gram: Gram, error: float = 0.0):
-        """Take B, and the error ‖G_X − G'_X‖_F if B comes from an approximation G'_X."""
+        """Take B as `gram`; if B comes from an approximation G'_X of G_X, `error` is ‖G_X − G'_X‖_F."""
         self.gram = gram
         self.error = error
 

@@ -91,7 +91,7 @@ class JointDivergence:
         return self._with_arrays(lambda A: permuted(A, order))
 
     def _with_arrays(self, change: Callable[[Matrix], Matrix]) -> JointDivergence:
-        """Return a copy with `change` applied to every matrix, once if affinities and weights are the same matrix."""
+        """Return a copy with `change` applied to affinities and weights; if they are one matrix, it is applied once."""
         other = copy(self)
         other.affinities = change(self.affinities)
         other.weights = other.affinities if self.weights is self.affinities else change(self.weights)

@@ -28,7 +28,7 @@ class TraceQuotient(ClosedForm):
     """
 
     def __init__(self, A: Matrix, root: Array, affinities: Matrix):
-        """Take A, `root` = t (n,), where ‖t‖² is the spread of each axis of U, and the affinities that define A."""
+        """Take A, t (n,) as `root`, and the affinities that define A; ‖t‖² is the spread of each axis of U."""
         self.A, self.root = A, root
         self.affinities = affinities
         self._spread = float(root @ root)
@@ -94,8 +94,8 @@ class TraceQuotient(ClosedForm):
     def _null_space(self, maximum: int) -> Array:
         """Return up to `maximum` orthonormal null vectors of A, as columns.
 
-        The first is t/‖t‖. Each of the others belongs to a connected component and separates it from the smaller ones;
-        the components are in descending order of size, and the smallest has no vector of its own.
+        Column 0 is t/‖t‖. Column i ≥ 1 separates the i-th largest connected component from all smaller components,
+        and is 0 on all larger components.
         """
         sizes = np.bincount(self.components)
         if len(sizes) == 1:

@@ -197,14 +197,14 @@ def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Ca
 
 
 class _Computation:
-    """A context for computations. The end of the program waits for those in daemon threads, so that it does not abort.
+    """A context for computations. At exit, the program waits for the computations in daemon threads.
 
-    CPython before 3.14 unwinds the stack of a daemon thread that takes the GIL while the interpreter ends, and compiled
-    code that must not throw, such as SciPy's FFT and PyTorch, then aborts the process.
+    Without the wait, the process may abort. CPython before 3.14 unwinds the stack of a daemon thread that takes the GIL
+    while the interpreter ends, and compiled code that must not throw, such as SciPy's FFT and PyTorch, then aborts.
     """
 
-    LONGEST = 10.0  # seconds that the end of the program waits for computations; chosen
-    PAUSE = 1.0  # seconds for which the first computation that a thread starts then waits for the end; chosen
+    LONGEST = 10.0  # seconds that the program waits for computations at exit; chosen
+    PAUSE = 1.0  # seconds by which a thread delays its first computation during the exit; chosen
 
     def __init__(self) -> None:
         self._reset()
@@ -240,7 +240,7 @@ computation = _Computation()
 
 
 class Descent(Generic[S]):
-    """An optimisation that is advanced with `step` or `run`; both give the same bytes.
+    """An optimisation that is advanced with `step` or `run`; the map has the same bytes with either.
 
     An iteration reports the loss to callbacks and stopping rules if a report is due, takes a step, and writes a
     checkpoint if one is due.

@@ -133,7 +133,7 @@ class Momentum:
     Parameters
     ----------
     momentum : tuple of two floats, default=(0.8, 0.95)
-        Cap of μ during and after early exaggeration.
+        Two caps of μ: during early exaggeration, and after it.
     friction : float, default=10.0
         Friction r; with 0, μ equals the cap from the first step.
     gain_up : float, default=0.2

@@ -13,7 +13,7 @@ from .forces import ForceProblem
 
 
 class Autograd(Reference):
-    """The engine of problems with autograd, which only determines that the map is a float64 NumPy array.
+    """The engine of problems with autograd; its only effect is that the map is a float64 NumPy array.
 
     The loss copies the map to its own device and computes the forces there, without the engine.
     """

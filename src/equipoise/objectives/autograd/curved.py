@@ -74,7 +74,7 @@ class Curved:
         return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        """Return the attributes of a `Balance`, as tensors or numbers; the stiffness is without `Pairs.stretch`."""
+        """Return the attributes of a `Balance`; the caller multiplies the stiffness by `Pairs.stretch`."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
     def to(self, placement: Placement) -> Objective:
@@ -129,7 +129,7 @@ class CurvedJoint(Curved):
 
 
 class CurvedDense(Curved):
-    """Any divergence: ∂E/∂d2 = (G − ⟨G⟩) k'/Z for G = f'(Q/P) and ⟨G⟩ = Σ Q G, as in eq. (4)."""
+    """Any divergence E = Σ P f(Q/P): ∂E/∂d2 = (G − ⟨G⟩) k'/Z for G = f'(Q/P) and ⟨G⟩ = Σ Q G, as in eq. (4)."""
 
     flat: DenseDivergence
 
@@ -140,7 +140,7 @@ class CurvedDense(Curved):
         load = torch.zeros((), dtype=torch.float64)
 
         def compared(rows: slice, d2: torch.Tensor, own: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            """Return Q and Q/P, which are 0 and 1 on the diagonal."""
+            """Return Q, with 0 on the diagonal, and Q/P, with 1 on the diagonal."""
             Q = on_tensor(kernel.value, d2).masked_fill(own, 0.0) / Z
             return Q, (Q / P[rows]).masked_fill(own, 1.0)
 
@@ -177,7 +177,7 @@ class CurvedConditional(Curved):
 
 
 def _weighted(A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Return A x, and 0 where A = 0, even if x is infinite."""
+    """Return the elementwise product of A and x; where A is 0, it is 0 even if x is infinite."""
     return torch.where(A > 0, A * x, 0.0)
 
 

@@ -93,8 +93,8 @@ def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
     """Return formula(x) for a tensor x; `formula` is a method of a kernel or of a divergence.
 
     On the CPU the formula is called with x as a NumPy array, because user-defined formulas may call NumPy's functions.
-    Built-in ones would accept the tensor, but PyTorch rounds exp and log differently in the last digit, so that maps
-    would differ from those computed with NumPy.
+    Built-in formulas would accept the tensor, but PyTorch rounds exp and log differently in the last digit, so that
+    maps would differ from those computed with NumPy.
     """
     x = x.detach()
     if x.device.type == "cpu":

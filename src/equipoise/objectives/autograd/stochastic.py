@@ -62,7 +62,7 @@ class Batch(NamedTuple):
 
 
 def squared(differences: Tensor) -> Tensor:
-    """Return d2 (…) of differences (…, d), at least TINY: powers of 0 may have an infinite derivative."""
+    """Return the squared norms (…) of differences (…, d), at least TINY: a power of 0 may have an infinite slope."""
     return differences.square().sum(dim=-1).clamp_min(TINY)
 
 
@@ -110,13 +110,13 @@ class Stochastic:
         return slope[0] * exaggeration**self.exponent * sums[0] + slope[1] * sums[1]
 
     def loss_so_far(self) -> float:
-        """Return the loss from the mean sums over all batches since the last call."""
+        """Return the loss for the means of S₁ and S₂ over all batches since the last call."""
         loss = float(self.loss(self._batch_sums[:2] / self._batch_sums[2]))
         self._batch_sums.zero_()
         return loss
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state on which the next step depends; valid right after a call of `loss_so_far`."""
+        """Return the tensors on which the next step depends; complete only directly after `loss_so_far`."""
         return {"total": self.sums.total, "weight": self.sums.weight}
 
 
