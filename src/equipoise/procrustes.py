@@ -37,10 +37,11 @@ class Similarity:
 def fit_similarity(Y: Array, target: Array) -> Similarity:
     """Return the similarity that aligns Y (n, d) with `target` T (n, d).
 
-    The similarity is y ↦ s (y − a) R + b, where a and b are the centroids of Y and T. The scale s gives the image of Y
-    the radius of T, that is, the same root mean square distance from the centroid; the s of least squares would shrink
-    maps that agree poorly, and hide the disagreement. R minimises Σ_i ‖s (y_i − a) R + b − t_i‖²: R = U Vᵀ for the
-    singular value decomposition (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966).
+    The similarity is y ↦ s (y − a) R + b, where a and b are the centroids of Y and T. The radius of a map is the root
+    mean square distance of its points from the centroid; s is the radius of T divided by the radius of Y. A
+    least-squares s would shrink maps that agree poorly, and hide the disagreement. R minimises
+    Σ_i ‖s (y_i − a) R + b − t_i‖²: R = U Vᵀ for the singular value decomposition (Y − a)ᵀ (T − b) = U Σ Vᵀ
+    (Schönemann 1966).
     """
     (Y, a, radius), (T, b, target_radius) = _center_both(Y, target)
     with one_blas_thread():
@@ -66,7 +67,7 @@ def superimpose(maps: Array) -> Array:
     """Return maps (m, n, d) aligned with their mean map, which has radius 1: generalised Procrustes (Gower 1975).
 
     Rows of NaN mark points missing from a map, which is then aligned by its other points. Each map is first aligned
-    with the mean of the preceding ones. Then all are aligned with their common mean, repeatedly, until that mean
+    with the mean of the preceding maps. Then all maps are aligned with their common mean, repeatedly, until that mean
     converges; if it does not within ROUNDS iterations, a warning is issued.
     """
     maps = np.array(maps, dtype=np.float64)
@@ -149,5 +150,5 @@ def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
             f" too few to align it; at least {Y.shape[1] + 1} are needed, so leave this map out or use maps that share"
             " more points"
         )
-    _require_shape(Y[shared], f"map {r} in common with the others")
+    _require_shape(Y[shared], f"map {r} that other maps contain")
     return fit_similarity(Y[shared], mean[shared])(Y)

@@ -149,7 +149,7 @@ def advance_callback() -> Callable[[int], None]:
 
 
 def start_optimizer_stage(n_iter: int, done: int) -> list[Callable[[int, float, Array], None]]:
-    """Begin the stage of an optimiser and return its callbacks: a list of one, or empty if no display is set."""
+    """Begin the stage "optimise". Return a list with the callback that updates it, empty if no display is set."""
     display = _display.get()
     if display is None:
         return []

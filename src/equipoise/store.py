@@ -137,7 +137,7 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
 
 
 def _require_known(kind: type, names: Iterable[str]) -> None:
-    """Raise if an attribute is not mentioned by any function of the class: its name in the file is damaged."""
+    """Raise ValueError for a name that the code of the class does not mention, which shows that the file is damaged."""
     unknown = set(names) - _mentioned_names(kind)
     if unknown:
         raise ValueError(f"{kind.__name__} has no attribute {min(unknown)[:80]!r}")
@@ -145,7 +145,7 @@ def _require_known(kind: type, names: Iterable[str]) -> None:
 
 @cache
 def _mentioned_names(kind: type) -> set[str]:
-    """Return the names of attributes and globals in the code of a class and of its bases, and annotated names."""
+    """Return the names of attributes, globals and annotated fields in the code of a class and its bases."""
     names: set[str] = set()
     for base in kind.__mro__[:-1]:
         names.update(vars(base).get("__annotations__", ()))
@@ -188,7 +188,7 @@ def _state(item: Any) -> dict[str, Any]:
 
 
 def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    """Return a state without some attributes, with device arrays as NumPy arrays."""
+    """Return `state` without the attributes `names`, and with device arrays converted to NumPy arrays."""
     return {
         name: to_numpy(value) if is_device_array(value) else value for name, value in state.items() if name not in names
     }

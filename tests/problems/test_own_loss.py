@@ -87,7 +87,7 @@ def test_unsupported_uses_of_a_user_loss_raise(tmp_path):
             force(np.ones((3, 2)))
     with pytest.raises(TypeError, match="has no affinities"):
         _ = problem.affinities
-    with pytest.raises(ValueError, match="a checkpoint cannot identify a user-defined loss"):
+    with pytest.raises(ValueError, match="Checkpoint cannot save a function such as a user-defined loss"):
         problem.optimize(callbacks=[eq.Checkpoint(tmp_path / "run.eqc")])
     with pytest.raises(ValueError, match=r"expected \(n_samples, n_components\) = \(3, 2\)"):
         problem.loss(np.ones((4, 2)))

@@ -136,7 +136,7 @@ def test_damaged_state_of_sampled_edges_or_of_several_starts_raises(tmp_path):
         method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
     method = brief(eq.MDS, n_iter=3).set_params(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
     rewrite(path, copy, lambda about: about.update(content=about["content"] * 2))
-    message = r"copy\.eqc is damaged: the number of saved runs is 2, but that of initial maps is 1"
+    message = r"copy\.eqc is damaged: the file contains 2 runs, but the number of initial maps is 1"
     with pytest.raises(ValueError, match=message):
         method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
 

@@ -356,10 +356,10 @@ def test_arrows_show_both_forces_on_one_scale(rng):
     ("arguments", "message"),
     [
         ({"color": [1, 2]}, r"color must have shape \(4,\), one value per point, got shape \(2,\)"),
-        ({"names": ["a"]}, "names needs the class of each point; pass it as color"),
+        ({"names": ["a"]}, "names requires color; pass the class of each point as color, or omit names"),
         (
             {"color": list("abcd"), "names": ["a"]},
-            "names requires color to contain integers, but it contains other values; omit names",
+            "color must contain integers if names is given, but contains other values; omit names",
         ),
         ({"color": [0, 1, 2, 0], "names": ["a", "b"]}, r"color is 2 at row 2, but .* 0 to len\(names\) - 1 = 1"),
         ({"images": np.zeros((4, 9))}, r"images must have shape \(4, height, width\) or .* got \(4, 9\); reshape"),

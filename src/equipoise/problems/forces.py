@@ -37,7 +37,7 @@ class Problem(ABC):
     loss_curve : ndarray of shape (m, 2)
         Iteration and loss at each of m evaluations.
     n_iter : int
-        Number of iterations of the last `optimize`; with several starts, those that led to the best map.
+        Number of iterations of the last `optimize`. With several starts, only the run that led to the best map counts.
     stopped : str
         Why the last `optimize` ended: "n_iter", "min_grad_norm", "min_loss_change" or "callback".
     """
@@ -79,7 +79,7 @@ class Problem(ABC):
 
     @abstractmethod
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
-        """Return the values or fingerprints that determine a run, keyed by names for error messages."""
+        """Return what determines a run, as values or fingerprints; the keys appear in error messages."""
 
     @abstractmethod
     def _saved_state(self) -> Any:
@@ -90,7 +90,7 @@ class Problem(ABC):
         """Return the states of the runs, restored from a value that `_saved_state` returned."""
 
     def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
-        """Optimise one start, from its current state."""
+        """Run the optimiser from `state` up to iteration `n_iter`, unless it stops earlier."""
         self._descent(state, n_iter, callbacks, saver).run()
 
     # Shared by all problems.
@@ -178,9 +178,9 @@ class Problem(ABC):
     def _run_all(
         self, starts: Sequence[Any], n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None
     ) -> Any:
-        """Optimise the starts that are not finished yet, one after another, and return the best map.
+        """Run the optimiser from each of `starts` in turn, without repeating finished runs, and return the best map.
 
-        If a callback stops the run from one start, the starts after it are skipped.
+        If a callback stops one of the runs, the remaining starts are skipped.
         """
         for number, start in enumerate(starts):
             if number < len(self._runs) - 1:  # finished before an interruption
@@ -197,11 +197,10 @@ class Problem(ABC):
     def descent(
         self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
     ) -> Descent[Any]:
-        """Return the optimisation from one start, for the caller to advance with `step` or `run`.
+        """Return an optimisation that has not begun; advance it with its methods `step` and `run`.
 
         The attributes `Y`, `loss_curve` and `n_iter` of the problem change with every step. The parameters are those of
-        `optimize`, except that callbacks must be functions. By default the optimisation starts at the first initial
-        map.
+        `optimize`, except that callbacks must be functions and that `Y0` is the first initial map by default.
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         state = self._start(self._starts()[0] if Y0 is None else self._check(Y0))
@@ -249,7 +248,7 @@ class ForceProblem(Problem):
     knn_recall : float
         Measured recall of the neighbour search from which P was computed.
     early_undone : bool
-        Whether early exaggeration only contracted the map. The iterations after it then started from the initial map.
+        Whether early exaggeration only contracted the map. If so, the next phase started from the initial map again.
     output_device : torch.device or None
         Device on which `Y` is returned as a tensor; None for NumPy arrays.
     """
@@ -280,7 +279,7 @@ class ForceProblem(Problem):
 
     @property
     def engine_name(self) -> str:
-        """The engine as named in the parameters of a method."""
+        """The name of the engine, as in the parameter `engine` of a method."""
         return self.engine.traits.name
 
     @property

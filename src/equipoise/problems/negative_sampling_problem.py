@@ -14,7 +14,7 @@ from .forces import ForceProblem
 
 
 class NegativeSamplingProblem(ForceProblem):
-    """The effective cross-entropy, optimised by sampling edges and negatives instead of by its gradient."""
+    """The effective cross-entropy of UMAP. The optimiser samples edges and negatives; it computes no full gradient."""
 
     engine: Sampled
 

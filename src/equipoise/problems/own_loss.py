@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class LossProblem(AutogradProblem):
     """A user-defined loss E(Y) over maps Y (n, d), minimised by gradient descent with gradients from autograd.
 
-    The loss is not split into attraction and repulsion, so `attraction` and `repulsion` raise TypeError. A file cannot
-    identify a function, so `optimize` with a `Checkpoint` raises ValueError.
+    The loss is not split into attraction and repulsion, so `attraction` and `repulsion` raise TypeError. A function
+    cannot be saved in a file, so `optimize` with a `Checkpoint` raises ValueError.
 
     Parameters
     ----------
@@ -110,4 +110,4 @@ class LossProblem(AutogradProblem):
         return self.attraction(Y)
 
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
-        raise ValueError("a checkpoint cannot identify a user-defined loss; save Y in a callback instead")
+        raise ValueError("Checkpoint cannot save a function such as a user-defined loss; save Y in a callback instead")

@@ -84,5 +84,5 @@ class StressProblem(Problem):
 
     def _restore_state(self, saved: Any, starts: Sequence[Array]) -> list[StressState]:
         if not 1 <= len(saved) <= len(starts):
-            raise ValueError(f"the number of saved runs is {len(saved)}, but that of initial maps is {len(starts)}")
+            raise ValueError(f"the file contains {len(saved)} runs, but the number of initial maps is {len(starts)}")
         return [StressState.restored(state, self.Y0.shape) for state in saved]

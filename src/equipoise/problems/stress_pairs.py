@@ -20,7 +20,10 @@ PARTNERS = 512
 
 
 def known_pairs(source: Input, W: Matrix | None) -> Matrix | None:
-    """Return δ of the pairs that are known and have positive weight, CSR; None if these are all pairs."""
+    """Return the known dissimilarities of positive weight as a CSR matrix (n, n).
+
+    Return None if every pair is known and has a positive weight.
+    """
     if W is None or (not sparse.issparse(W) and (W + np.eye(len(W)) > 0).all()):
         return source.known
     weighted = sparse.csr_matrix(W)
@@ -37,7 +40,7 @@ def known_pairs(source: Input, W: Matrix | None) -> Matrix | None:
 
 
 def weights_of(known: Matrix, W: Matrix | None) -> Matrix:
-    """Return the weights of the known pairs, CSR with the same pattern."""
+    """Return the weights of the pairs stored in `known`, as a CSR matrix with the same nonzero pattern as `known`."""
     values = np.ones(known.nnz) if W is None else np.asarray(W[entry_rows(known), known.indices]).ravel()
     return make_csr(values, known.indices, known.indptr, known.shape)
 
@@ -54,7 +57,10 @@ def require_connected(known: Matrix) -> None:
 
 
 def condensed_weights(delta: Array, W: Matrix | None) -> Array:
-    """Return float32 weights of the pairs i < j, empty if all are 1; set each missing δ and its weight to 0."""
+    """Return the weights of the pairs i < j, float32; an empty array means that all weights are 1.
+
+    A missing dissimilarity is NaN in `delta`. It is set to 0 in place, and its weight is 0.
+    """
     missing = np.isnan(delta)
     if W is None and not missing.any():
         return NONE

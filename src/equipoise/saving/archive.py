@@ -135,11 +135,11 @@ class _Writer:
 
 
 def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
-    """Return the content of a file, after calling `accept` with the path and `about`.
+    """Return the content of a file written by `write`.
 
-    `accept` raises Refused for a valid file that cannot be used. A file that is damaged, or that `write` did not write,
-    raises ValueError. `make` returns the object with a given name and state; without `make`, a file that contains
-    objects raises ValueError.
+    First `accept` is called with the path and the dict `about` from the file; `accept` raises Refused for a valid
+    file that cannot be used. A file that is damaged, or that `write` did not write, raises ValueError. `make` returns
+    the object with a given name and state; without `make`, a file that contains objects raises ValueError.
     """
     with _BoundedReader(io.FileIO(path)) as file:
         try:
@@ -169,7 +169,7 @@ def _unknown(name: str, state: Any) -> NoReturn:
 
 
 class _BoundedReader(io.BufferedReader):
-    """A file that never reads more bytes than its size, even if it is damaged and zipfile requests more."""
+    """A file whose `read` never requests more bytes than the file has, even if a damaged zip declares more."""
 
     def __init__(self, raw: io.FileIO):
         super().__init__(raw)

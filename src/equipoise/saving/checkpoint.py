@@ -1,4 +1,4 @@
-"""Checkpoints: the complete state of a run in a file, from which it resumes to the same bytes."""
+"""Checkpoints: files with the complete state of a run. A resumed run ends with the same bytes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ class Checkpoint:
             raise ValueError(f"the checkpoint's folder {str(folder)!r} does not exist; create it first")
 
     def check(self) -> None:
-        """Raise if the file to resume from is not a checkpoint of this format; the run itself is compared later."""
+        """Raise if the file to resume from exists but is not a checkpoint of this format.
+
+        Whether the checkpoint belongs to the same run is checked later, by `RunCheckpoints`.
+        """
         if self.resume and Path(self.path).exists():
             archive.read(self.path, _accept_format)
 

@@ -22,7 +22,10 @@ def migrate(tag: str, state: Any) -> tuple[str, Any]:
 
 
 def _table(state: dict[str, Any]) -> Described:
-    """Convert the table of an MDS fitted by 0.1.0, which subtracted the mean row from a dense Euclidean table."""
+    """Convert the table of an MDS from a file of version 0.1.0.
+
+    In version 0.1.0 the mean row was subtracted from a dense Euclidean table.
+    """
     X, metric = state["X"], state["metric"]
     common = {"X": X, "metric": metric, "n": X.shape[0], "limit": min(X.shape), "_places": None}
     if sparse.issparse(X):

@@ -46,8 +46,9 @@ class NeighborsCache:
     def graph(self, X: Array, k: int, settings: list[Any], search: Callable[[], Graph]) -> Graph:
         """Return the k neighbours of each row of X.
 
-        They are read from the file of a checkpoint with `resume`, if X, k and the settings agree with those saved;
-        otherwise they are found, and saved unless this would overwrite the neighbours of another run.
+        The neighbours are read from the file of a checkpoint with `resume`, if X, k and `settings` equal the saved
+        values. Otherwise `search` finds the neighbours, which are saved unless the file of another run would be
+        overwritten.
         """
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
         about["search"] = fingerprint(X, k, settings)

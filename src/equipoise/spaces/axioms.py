@@ -60,7 +60,7 @@ class MetricReport:
         return f"not a metric on {points}: " + "; ".join(violation.text for violation in self.violations)
 
     def require(self) -> None:
-        """Raise ValueError, naming the violated axioms and the points, if this is not a metric."""
+        """Raise ValueError if there are violations; the message names the axioms and the points."""
         if self.violations:
             raise ValueError(f"{self}; correct these distances")
 

@@ -28,7 +28,7 @@ class MetricSpace:
     n: int
 
     def distances(self, i: Any = None, j: Any = None) -> Array:
-        """Return the distances from some points to others.
+        """Return the distances from the points i to the points j.
 
         Parameters
         ----------

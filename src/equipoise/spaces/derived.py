@@ -39,7 +39,7 @@ class Product(MetricSpace):
 
 
 class Restriction(MetricSpace):
-    """Some points of a space, with the distances of that space.
+    """A subset of the points of `space`, with the distances of `space`.
 
     Parameters
     ----------
@@ -63,6 +63,6 @@ class Restriction(MetricSpace):
 
 
 def _block_of_factor(space: MetricSpace, i: Array, j: Array) -> Array:
-    """Return the distances from i to j, which may contain repeated points; each distance is computed once."""
+    """Return the distances from the points i to the points j; distances of repeated points are computed once."""
     (rows, i), (columns, j) = np.unique(i, return_inverse=True), np.unique(j, return_inverse=True)
     return space.distances(rows, columns)[np.ix_(i, j)]

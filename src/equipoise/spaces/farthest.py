@@ -13,7 +13,7 @@ from .base import MetricSpace, check_space
 
 
 def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[Array, Array]:
-    """Return m points of a space, each as far as possible from the preceding ones, and their distances to all points.
+    """Return m points of a space, each as far as possible from the points before it, and their distances to all points.
 
     The first is the farthest from a random point. The radius at which balls around the m points cover the space is at
     most twice the smallest possible for any m points (Gonzalez 1985). Only m + 1 rows of distances are computed.

@@ -26,8 +26,8 @@ Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points
 class GraphGeodesic(MetricSpace):
     """n points with the length of the shortest path between them in a neighbour graph (Tenenbaum et al. 2000).
 
-    `distances(i, j)` runs Dijkstra's algorithm from the points i only, or from j if they are fewer. `from_table` builds
-    the graph from coordinates.
+    `distances(i, j)` runs Dijkstra's algorithm from each of the points i, or from each of the points j if j is shorter.
+    `from_table` builds the graph from coordinates.
 
     Parameters
     ----------

@@ -59,7 +59,10 @@ def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
 
 
 def _to_rows(rows: Any, name: str) -> Array:
-    """Return vertices or faces as an array; raise ValueError, naming the first such row, if their lengths differ."""
+    """Return vertices or faces as an array.
+
+    Raise ValueError if this fails; the message names the first row that does not have 3 numbers, if there is one.
+    """
     try:
         return to_numpy(rows)
     except ValueError as error:
@@ -129,7 +132,7 @@ def _lengthened(lengths: Array, faces: Array) -> Array:
 
 
 def _half_edge_twins(faces: Array) -> Array:
-    """Return the twin of each half-edge, int32, −1 at a boundary."""
+    """Return, for each half-edge, the half-edge of the same edge in the adjacent face, int32; −1 at a boundary."""
     ends = np.sort(np.stack([faces.ravel(), faces[:, [1, 2, 0]].ravel()]), axis=0)
     order = np.lexsort(ends)
     same = (ends[:, order[1:]] == ends[:, order[:-1]]).all(axis=0)

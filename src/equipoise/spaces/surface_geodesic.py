@@ -72,7 +72,7 @@ class MeshGeodesic(MetricSpace):
         if bad.size:
             raise ValueError(
                 f"the heat method returns no finite distance from vertex {i[bad[0][0]]} to vertex {bad[0][1]}; remove"
-                ' faces without area near them, or use method="exact"'
+                ' faces without area near these vertices, or use method="exact"'
             )
         D[np.arange(len(i)), i] = 0.0
         result = np.maximum(D[:, j], 0.0)

@@ -1,4 +1,4 @@
-"""The data sets that a studio can open: bundled ones, toy shapes, the user's data, and files in its folder."""
+"""The data sets that a studio can open: bundled data sets, toy shapes, the user's data, and files in a folder."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class DataSources:
         return read_table(path)
 
     def path(self, name: str) -> Path:
-        """Return the path of a file in the folder; raise ValueError if it lies outside or has an unknown format."""
+        """Return the path of the file `name`; raise ValueError if it is outside the folder or has an unknown format."""
         if not name or "\0" in name or PurePosixPath(name).is_absolute() or "\\" in name:
             raise ValueError(f"{name[:60]!r} is not a file name; choose a file in the studio's folder")
         path = (self.folder / name).resolve()
@@ -124,7 +124,10 @@ class DataSources:
         return f"file:{stored}"
 
     def code(self, name: str) -> str:
-        """Return Python code that defines the table X of a data set; it calls an uploaded file by its original name."""
+        """Return Python code that defines the table X of a data set.
+
+        For an uploaded file, the code contains the original file name, not the name in the folder.
+        """
         kind, _, rest = name.partition(":")
         if kind == "given":
             return GivenData.code if self.given is None else self.given.code

@@ -18,9 +18,10 @@ LONGEST = 2.0  # length of an arrow at the 98 % quantile, in units of that dista
 
 
 def draw_forces(axes: Any, Y: Array, problem: Problem, theme: Theme) -> None:
-    """Draw attraction and repulsion as arrows at some points of a map Y (n, 2), both on the same scale.
+    """Draw the attraction and repulsion on points of a map Y (n, 2) as arrows on one scale.
 
-    At equilibrium the two arrows of a point are opposite and equally long.
+    Only points that are far enough apart get arrows. At equilibrium the two arrows of a point are opposite
+    and equally long.
     """
     forces = {"attraction": problem.attraction(Y), "repulsion": problem.repulsion(Y)}
     spacing = SPACING * float(np.ptp(Y, axis=0).max())

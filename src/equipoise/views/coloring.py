@@ -15,8 +15,8 @@ def assign_colors(classes: Classes, centers: Array) -> Array:
     """Return the index of the colour of each class.
 
     The first ten classes get one colour each. More colours would be hard to tell apart, so each further class reuses
-    one of the ten. For each colour, consider the nearest class in the map that already has it; the colour for which
-    this class is farthest away is chosen. `centers` (c, d) are the centres of the c classes.
+    one of the ten. For each colour, the distance in the map to the nearest class of that colour is computed; the colour
+    with the largest distance is chosen. `centers` (c, d) are the centres of the c classes.
     """
     count = len(classes.names)
     colors = np.arange(count) % len(COLORS)

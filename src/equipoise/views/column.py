@@ -158,7 +158,7 @@ def _named_classes(name: str, argument: str, numbers: Array | None, missing: Arr
     """Return integers as classes, named by `names`."""
     names = tuple(str(label) for label in names)
     if numbers is None:
-        raise ValueError(f"names requires {argument} to contain integers, but it contains other values; omit names")
+        raise ValueError(f"{argument} must contain integers if names is given, but contains other values; omit names")
     wrong = ~missing & ~((numbers >= 0) & (numbers < len(names)) & (numbers == np.round(numbers)))
     if wrong.any():
         i = int(np.flatnonzero(wrong)[0])

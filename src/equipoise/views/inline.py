@@ -25,7 +25,7 @@ JS_ARRAYS = {
 
 
 def bokeh_scripts(feature: str, *components: str) -> str:
-    """Return the inline scripts of some components of Bokeh; without Bokeh, raise ImportError naming `feature`."""
+    """Return the inline scripts of `components` of Bokeh; without Bokeh, raise ImportError naming `feature`."""
     try:
         from bokeh.resources import Resources
     except ImportError as error:
@@ -43,8 +43,8 @@ def read_script(name: str, package: str = __package__) -> str:
 def render_page(name: str, package: str, scripts: dict[str, str], parts: dict[str, str]) -> str:
     """Return the template `name`.html of a package as a page in which only its own scripts may run.
 
-    The content security policy of the page is computed before `parts` are filled in, so that it does not allow a script
-    in one of them. The policy replaces the placeholder `policy` of the template, and the text of elements.js and
+    The content security policy of the page is computed before `parts` are filled in, so that scripts in `parts` cannot
+    run. The policy replaces the placeholder `policy` of the template, and the text of elements.js and
     `name`.js replaces the placeholder `script`.
 
     Parameters

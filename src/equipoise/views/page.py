@@ -122,7 +122,7 @@ def page(
         columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
         color_index = 0
     elif names is not None:
-        raise ValueError("names needs the class of each point; pass it as color")
+        raise ValueError("names requires color; pass the class of each point as color, or omit names")
     points, layout = in_plane(Y)
     notes = [f"This plot shows {layout}."] if layout else []
     chosen = list(columns.values())[color_index] if color_index >= 0 else None
@@ -221,7 +221,7 @@ def _css() -> str:
 
 
 def _plot() -> Any:
-    """Return a Bokeh plot with the tools and the class names; dots.js draws the points below it."""
+    """Return a Bokeh plot with the tools and the class names; dots.js draws the points on a canvas behind it."""
     from bokeh.models import ColumnDataSource
     from bokeh.plotting import figure
 

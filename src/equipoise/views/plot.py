@@ -82,7 +82,7 @@ def plot(
     theme, size = DARK if dark else LIGHT, _check_size(size, title)
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
-        raise ValueError("names needs the class of each point; pass it as color")
+        raise ValueError("names requires color; pass the class of each point as color, or omit names")
     if forces is not None and Y.shape[1] != 2:
         raise ValueError(f"forces requires a 2-D map, got {Y.shape[1]}-D; omit forces")
     if images is not None:

@@ -25,6 +25,6 @@ def draw_map(axes: Any, Y: Array, colors: Any, title: str = "", colormap: str | 
 
 
 def class_colors(labels: Any) -> list[str]:
-    """Return the colour of each row by its class."""
+    """Return one colour per label; equal labels have the same colour."""
     codes = np.unique(np.asarray(labels), return_inverse=True)[1]
     return [COLORS[i % len(COLORS)] for i in codes]

@@ -66,7 +66,7 @@ def hide_axes(axes: Any) -> None:
 def as_text(name: str) -> str:
     """Return a name without characters that are invalid in XML, and therefore in SVG.
 
-    They are replaced by U+FFFD, as are the marks that reverse the direction of the text after them.
+    Such characters are replaced by U+FFFD, and so are the marks that reverse the direction of the text after them.
     """
     return UNPRINTABLE.sub("\ufffd", name.replace("\t", " "))
 

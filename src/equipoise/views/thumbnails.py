@@ -32,9 +32,10 @@ def check_images(images: Any, n: int) -> Array:
 
 
 def default_side(n: int, extent: float) -> float:
-    """Return the side of an image in a map of n points whose larger side is `extent`.
+    """Return the side of a square image for a map of n points, given the larger side `extent` of the map.
 
-    All n images together would cover a quarter of extent², but the side is at least 1/32 and at most 1/8 of `extent`.
+    The side is extent/(2√n), so that n images would cover a quarter of the square of side `extent`. It is limited to
+    the range from extent/32 to extent/8.
     """
     return extent * float(np.clip(0.5 / np.sqrt(n), 1 / 32, 1 / 8))
 

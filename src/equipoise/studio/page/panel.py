@@ -19,7 +19,7 @@ NO_SEGMENTS: dict[str, list[float]] = {"x0": [], "y0": [], "x1": [], "y1": []}
 
 
 class Panel:
-    """A Bokeh plot with the tools and arrows of a map; studio.js draws the points below it."""
+    """A Bokeh plot with the tools and arrows of a map; studio.js draws the points on a canvas behind it."""
 
     def __init__(self, name: str):
         from bokeh.models import Arrow, ColumnDataSource, CustomJS, Div, VeeHead

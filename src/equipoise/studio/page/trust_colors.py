@@ -1,4 +1,4 @@
-"""Measure the trust of the visible maps while they move."""
+"""Measure the trustworthiness of the visible maps during their optimisation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAUSE = 3.0  # pause between measurements, in units of their duration, to leave 
 
 
 class TrustColors(NamedTuple):
-    """The colours of a map by trust.
+    """The colours of a map by trustworthiness.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ def trust_colors(measured: Measured, n: int, frame: Frame) -> TrustColors:
 
 
 class TrustWatch:
-    """Measures the trust of the latest shot in a separate thread.
+    """Measures the trustworthiness of the latest shot in a separate thread.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class TrustWatch:
         self._thread: threading.Thread | None = None
 
     def watch(self, shot: Shot | None) -> None:
-        """Measure a shot next, in place of one that is still waiting; None only discards the waiting one."""
+        """Measure `shot` next and discard the shot that is still waiting, if any; None measures nothing."""
         with self._changed:
             self._next = shot
             self._changed.notify()

@@ -65,8 +65,8 @@ class Guard:
 def _same_site(request: RequestHandler) -> bool:
     """Return whether a request comes from the studio, from outside a browser, or from a user who opened the page.
 
-    The user may have typed the address or followed a link on another site. Browsers send no Origin with scripts, images
-    and frames of other sites, but they do send Sec-Fetch headers.
+    The user may have typed the address or followed a link on another site. Browsers send no Origin header when
+    another site loads a script, image or frame of the studio. They do send Sec-Fetch headers, which are checked.
     """
     headers = request.request.headers
     if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):

@@ -46,7 +46,7 @@ STEPS = ("early_exaggeration", "exaggeration", "learning_rate")
 
 @dataclass(frozen=True)
 class Choice:
-    """A method, with its title and the names of its own parameters; all methods have those in STEPS as well."""
+    """A method with its title and the names of its own parameters. Every method also has the parameters in STEPS."""
 
     title: str
     make: type[Method]
@@ -54,7 +54,7 @@ class Choice:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of all its parameters, in their order on the page."""
+        """The names of all parameters of the method, in their order on the page."""
         return (self.own[0], *STEPS[:2], *self.own[1:], STEPS[2])
 
 

@@ -105,8 +105,8 @@ class Run:
     def _new_engine(self) -> Engine:
         """Return a new engine, as a replay of the run would create it.
 
-        A mesh engine checks its error at times that depend on the fields it has computed before, and the last digits of
-        the forces depend on these checks.
+        A mesh engine checks its error from time to time. The time of the next check depends on earlier evaluations, and
+        the last digits of the forces depend on the checks.
         """
         method = self.estimator()
         return make_engine(self.problem.engine.traits.name, threads(self.n_jobs), method.tol)
@@ -251,7 +251,7 @@ class Run:
         return frame
 
     def reset(self) -> Frame:
-        """Go back to the initial map, with the current values of the parameters as the initial ones."""
+        """Go back to the initial map, with the current values of the parameters as initial values."""
         self.recipe = replace(self.recipe, first=tuple(self.values.items()), events=())
         self._begin(())
         return self.frame

@@ -63,7 +63,7 @@ class Worker:
 
     @runs.setter
     def runs(self, runs: tuple[Run, ...]) -> None:
-        """Replace the runs and discard a waiting shot of the previous ones."""
+        """Replace the runs and discard a waiting shot of the previous runs."""
         self._runs, self.shown = runs, None
         self._drop()
 
