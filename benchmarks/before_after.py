@@ -4,19 +4,22 @@
     python benchmarks/before_after.py BEFORE AFTER [--images X.npy] [--trees TREE_BEFORE TREE_AFTER]
                                       [--rounds 10] [--threads 2] [--out FILE]
 
-One process per build waits for work, and the two work in turn, so that each pair of times is taken within seconds.
+In every round, one new process per build waits for work, and the two work in turn, so that each pair of times is taken
+within seconds and no build has better luck with its memory than the other.
 Cases: t-SNE and MDS of digits (1,797 × 64), and, with `--images` (an array (n, D), such as the first 50 principal
 components of MNIST), t-SNE, `transform` of 1,000 rows and UMAP. Short cases are repeated more often than `--rounds`
-says. The import is measured in fresh processes. With `--trees`, the source trees of the two builds, each round also
-runs each tree's own `benchmarks/peers.py` on digits and MNIST, without peers.
+says. The import is measured in processes of its own. With `--trees`, the source trees of the two builds, each round
+also runs each tree's own `benchmarks/peers.py` on digits and MNIST, without peers.
 
-The table shows the median time of each build, the median of the ratios after / before of all pairs with an interval
-that contains the true median with a probability of 95 %, and whether the two maps have the same bytes.
+The table shows the median time of each build, the median over the rounds of the ratio after / before (in a round, the
+ratio of the medians) with an interval that contains the true median with a probability of 95 %, and whether the two
+maps have the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
@@ -68,10 +71,14 @@ class Build:
     """A build of equipoise and the process that computes with it."""
 
     def __init__(self, folder: Path, tree: Path | None, images: str, threads: int) -> None:
-        self.tree, self.threads, self.digests = tree, threads, dict[str, str]()
+        compileall.compile_dir(folder, quiet=1)
+        self.tree, self.images, self.threads, self.digests = tree, images, threads, dict[str, str]()
         self.environment = {**os.environ, "PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": str(threads)}
+
+    def start(self) -> None:
+        """Start the process."""
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, images, str(threads)],
+            [sys.executable, "-c", SERVER, self.images, str(self.threads)],
             env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -114,25 +121,29 @@ class Build:
         self.process.communicate()
 
 
-def measure(builds: list[Build], cases: list[str], rounds: int) -> dict[str, list[list[float]]]:
-    """Return, by case, the list of seconds of each build; entry k of both lists is one pair."""
-    times: dict[str, list[list[float]]] = {}
+def measure(builds: list[Build], cases: list[str], rounds: int) -> dict[str, list[list[list[float]]]]:
+    """Return, by case, a list of rounds; a round is a list of seconds for each build."""
+    times: dict[str, list[list[list[float]]]] = {}
     turn = 0
 
-    def pair(run: Callable[[Build], dict[str, float]]) -> None:
+    def pair(run: Callable[[Build], dict[str, float]], number: int) -> None:
         nonlocal turn
         turn += 1
-        order = (0, 1) if turn % 2 else (1, 0)
-        for number in order:
-            for case, seconds in run(builds[number]).items():
-                times.setdefault(case, [[], []])[number].append(seconds)
+        for k in (0, 1) if turn % 2 else (1, 0):
+            for case, seconds in run(builds[k]).items():
+                rounds_of_case = times.setdefault(case, [[[], []] for _ in range(rounds)])
+                rounds_of_case[number][k].append(seconds)
 
-    for _ in range(rounds):
+    for number in range(rounds):
+        for build in builds:
+            build.start()
         for case in cases:
             for _ in range(REPEATS.get(case, 1)):
-                pair(lambda build, case=case: {case: build.seconds(case)})
+                pair(lambda build, case=case: {case: build.seconds(case)}, number)
+        for build in builds:
+            build.end()
         if builds[0].tree is not None:
-            pair(Build.peers)
+            pair(Build.peers, number)
     return times
 
 
@@ -146,15 +157,15 @@ def interval(ratios: list[float]) -> tuple[float, float]:
     return ordered[below - 1], ordered[n - below]
 
 
-def row(case: str, times: list[list[float]], builds: list[Build]) -> list[str]:
+def row(case: str, rounds: list[list[list[float]]], builds: list[Build]) -> list[str]:
     """Return one row of the table."""
-    before, after = times
-    ratios = [b / a for a, b in zip(before, after, strict=True)]
+    before, after = ([seconds for times in rounds for seconds in times[k]] for k in (0, 1))
+    ratios = [median(times[1]) / median(times[0]) for times in rounds]
     low, high = interval(ratios)
     digests = [build.digests.get(case) for build in builds]
     same = "" if digests[0] is None else "yes" if digests[0] == digests[1] else "no"
     times_seen = [f"{median(before):.3f}", f"{median(after):.3f}"]
-    return [case, str(len(ratios)), *times_seen, f"{median(ratios):.3f} ({low:.3f} to {high:.3f})", same]
+    return [case, str(len(before)), *times_seen, f"{median(ratios):.3f} ({low:.3f} to {high:.3f})", same]
 
 
 def main() -> None:
@@ -177,8 +188,6 @@ def main() -> None:
         for folder, tree in zip((args.before, args.after), args.trees, strict=True)
     ]
     times = measure(builds, cases, args.rounds)
-    for build in builds:
-        build.end()
     options = f"--rounds {args.rounds} --threads {args.threads}{' --images X.npy' if args.images else ''}"
     options += " --trees TREE_BEFORE TREE_AFTER" if args.trees[0] else ""
     lines = [
@@ -187,7 +196,7 @@ def main() -> None:
             f"python benchmarks/before_after.py BEFORE AFTER {options}",
             common.machine(args.threads, ["numpy", "scipy", "scikit-learn", "faiss-cpu"]),
         ),
-        "Median seconds, and the median of the ratios of the pairs (95 % interval of that median).",
+        f"Median seconds, and the median ratio of {args.rounds} rounds (95 % interval of that median).",
         "",
         *common.table(["", "pairs", *args.names, "ratio", "same bytes"], [row(c, t, builds) for c, t in times.items()]),
     ]

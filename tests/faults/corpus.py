@@ -92,7 +92,7 @@ def rounds_differently(read: Callable[[Path], bytes], saved: Path, path: Path) -
             warnings.simplefilter("ignore")
             read(path)
     except ValueError as error:
-        if "is a checkpoint of another run: loss differs;" in str(error):
+        if "is a checkpoint of another run: it differs in loss;" in str(error):
             return True
         raise
     return False

@@ -278,7 +278,7 @@ def test_checkpoint_resumes_to_the_same_bytes(as_tensor, sorted_from, digits, tm
     assert (resumed._problem._state.order is not None) == (sorted_from == 100)
     with pytest.raises(ValueError, match=r"a checkpoint of another run: .*affinities"):
         brief(n_iter=n_iter, perplexity=9, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
-    with pytest.raises(ValueError, match="initial map differs"):
+    with pytest.raises(ValueError, match="differs in initial map"):
         brief(n_iter=n_iter, random_state=1, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
     with pytest.raises(ValueError, match=r"a checkpoint of another run: .*engine"):
         eq.TSNE(**{**BRIEF, "n_iter": n_iter}, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)

@@ -149,7 +149,7 @@ def test_uniform_affinities_are_equal_for_all_inputs():
     for data in (graph, D, (INDICES, DISTANCES)):
         given = eq.TSNE(affinity="uniform", perplexity=7, n_iter=0, metric="precomputed").fit(data)
         assert_allclose(given.affinities_.toarray(), table, rtol=1e-6)
-    with pytest.raises(ValueError, match="stores 30 neighbours, fewer than the perplexity 31"):
+    with pytest.raises(ValueError, match="stores 30 neighbours, fewer than the rounded perplexity 31"):
         eq.TSNE(affinity="uniform", perplexity=31, metric="precomputed").fit(graph)
 
 

@@ -254,6 +254,11 @@ def test_default_encoder_output_has_the_requested_spread(rng):
     assert TrainingRows(torch.ones(4, 2), CPU).mean_and_scale()[1] == 1.0
 
 
+@pytest.mark.parametrize(("n", "rows"), [(7, [0, 1, 3, 5]), (4, [0, 1, 2, 3]), (3, [0, 1, 2])])
+def test_sample_of_training_rows_is_spread_over_the_table(n, rows):
+    assert TrainingRows(torch.arange(n), CPU).sample(4).tolist() == rows
+
+
 class NumPyKernel(Kernel):
     def value(self, d2):
         return np.exp(-d2)

@@ -76,15 +76,15 @@ def test_checkpoint_of_a_different_run_is_rejected(tmp_path):
     small(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
     on = [eq.Checkpoint(path, resume=True)]
     for change, data, what in (
-        ({"epochs": 8}, X, "epochs differs"),
-        ({"batch_size": 16}, X, "batch_size differs"),
-        ({"learning_rate": 1e-3}, X, "learning_rate differs"),
-        ({"random_state": 1}, X, "random_state differs"),
-        ({"epochs": 8, "batch_size": 16}, X, "epochs, batch_size differ"),
-        ({"method": eq.TSNE(perplexity=9)}, X, "affinities, loss differ"),
-        ({"method": eq.TSNE(perplexity=8, dof=2.0)}, X, "loss differs"),
-        ({}, 2 * X, "data.* differs?"),
-        ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder differs"),
+        ({"epochs": 8}, X, "it differs in epochs"),
+        ({"batch_size": 16}, X, "it differs in batch_size"),
+        ({"learning_rate": 1e-3}, X, "it differs in learning_rate"),
+        ({"random_state": 1}, X, "it differs in random_state"),
+        ({"epochs": 8, "batch_size": 16}, X, "it differs in epochs, batch_size"),
+        ({"method": eq.TSNE(perplexity=9)}, X, "it differs in affinities, loss"),
+        ({"method": eq.TSNE(perplexity=8, dof=2.0)}, X, "it differs in loss"),
+        ({}, 2 * X, "it differs in .*data"),
+        ({"encoder": torch.nn.Linear(6, 2)}, X, "it differs in encoder"),
     ):
         with pytest.raises(ValueError, match=f"another run: {what};"):
             small(callbacks=on, **change).fit(data)

@@ -257,7 +257,7 @@ def test_mds_checkpoint_rejects_other_dissimilarities(digits, tmp_path):
     first = method.fit(digits[:100]).loss_
     method.set_params(callbacks=[eq.Checkpoint(path, every=5, resume=True)])
     assert method.fit(digits[:100]).loss_ == first
-    with pytest.raises(ValueError, match="another run: dissimilarities or weights"):
+    with pytest.raises(ValueError, match="another run: it differs in dissimilarities or weights"):
         method.fit(digits[100:200])
 
 

@@ -45,7 +45,7 @@ def checkpoint_path(tmp_path_factory):
 )
 def test_checkpoint_of_another_run_raises(checkpoint_path, method, data, what):
     method.set_params(callbacks=[eq.Checkpoint(checkpoint_path, resume=True)])
-    with pytest.raises(ValueError, match=f"a checkpoint of another run: .*{what}.* differs?; use the data"):
+    with pytest.raises(ValueError, match=f"a checkpoint of another run: it differs in .*{what}.*; use the data"):
         method.fit(data)
 
 

@@ -66,7 +66,7 @@ def _as_numbers(perplexity: Any) -> Array:
 
 
 def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Array:
-    """Return p_{j|i} (n, n) from the Euclidean distances between the rows of X (n, D), without storing them."""
+    """Return p_{j|i} (n, n) for the rows of X (n, D), without storing their Euclidean distances."""
     stage("affinities")
     X = np.ascontiguousarray(in_range(X))
     P, saturated = np.empty((len(X), len(X)), dtype), np.zeros(len(X), np.uint8)
@@ -179,7 +179,9 @@ def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix
         rank = np.arange(D2.nnz // D2.shape[0])
         weights = np.mean([(rank < k) / k for k in widths], axis=0)
         return D2.with_data(array_like(D2.data, weights.astype(np.float32)).repeat(D2.shape[0]))
-    require_neighbors(D2, widths.max(), remedy="that many neighbours per row, or lower perplexity")
+    require_neighbors(
+        D2, widths.max(), "the rounded perplexity", remedy="that many neighbours per row, or lower perplexity"
+    )
     if len(widths) == 1 and D2.nnz == D2.shape[0] * widths[0]:
         return make_csr(np.full(D2.nnz, 1 / widths[0], dtype), D2.indices, D2.indptr, D2.shape)
     rank = neighbor_ranks(D2)

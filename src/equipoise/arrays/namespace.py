@@ -119,7 +119,10 @@ def array_like(x: Any, values: Any) -> Any:
 
 
 def cast_like(x: Any, values: Any) -> Any:
-    """Return `values` with the library, device and precision of x; if x is a NumPy array, they keep their precision."""
+    """Return `values` in the array library, on the device and with the precision of x.
+
+    If x is a NumPy array, `values` keeps its own precision.
+    """
     values = array_like(x, values)
     return values if is_numpy(x) else array_namespace(x).asarray(values, dtype=x.dtype, device=device_of(x))
 

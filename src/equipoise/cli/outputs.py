@@ -77,7 +77,7 @@ def add_outputs(verb: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def choose_outputs(args: argparse.Namespace, name: str) -> Outputs:
-    """Return the files for the map of a data set `name`, after checking that they can be written."""
+    """Return the files for the map and the plots of a data set `name`, after checking that they can be written."""
     # "-map" avoids overwriting the user's own table.csv.
     stem = name if args.data in DATASETS else "map" if args.data == STDIN else f"{name}-map"
     if args.out == STDOUT:

@@ -36,9 +36,9 @@ class Sampled(CpuEngine):
     """An engine that sums edges over the stored pairs, and the field over these and random partners of every point.
 
     The partners of point i are the points i + o modulo n, with random offsets o that are the same for every point. The
-    offsets depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its
-    gradient. If new offsets were drawn in every iteration, their errors would average out, but the optimiser's gains
-    would treat the noise as overshooting and slow the run down (docs/math.md, section 13).
+    offsets do not change during a run, so that the estimated loss is a function of Y and the forces are its gradient.
+    If new offsets were drawn in every iteration, their errors would average out, but the optimiser's gains would treat
+    the noise as overshooting and slow the run down (docs/math.md, section 13).
 
     Parameters
     ----------

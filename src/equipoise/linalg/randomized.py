@@ -25,6 +25,7 @@ class Directions:
     ----------
     X : CSR matrix of shape (n, D)
     rank : int
+        Number of vectors; fewer are found if D < `rank`, or if n < `rank` and D > 1,000.
     centered : bool
         Whether μ is the mean row; otherwise it is 0.
     """

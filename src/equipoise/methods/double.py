@@ -22,7 +22,7 @@ from .embedding import Embedding
 class DoubleKernel(Embedding):
     """Embed data by a classical loss with two kernels: Gaussian on the data, Cauchy k = 1/(1 + d2) on the map.
 
-    d2 is the squared distance of two points in the map.
+    d2 is the squared distance between two points in the map.
 
     Parameters
     ----------

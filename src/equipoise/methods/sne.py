@@ -222,7 +222,7 @@ class SymmetricSNE(NeighborEmbedding):
 class TSNE(NeighborEmbedding):
     """t-SNE: KL(P ‖ Q) with the Student kernel k = (1 + d2/ν)^(−(ν+1)/2) (van der Maaten & Hinton 2008).
 
-    d2 is the squared distance of two points in the map.
+    d2 is the squared distance between two points in the map.
 
     Parameters
     ----------

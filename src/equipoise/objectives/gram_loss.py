@@ -40,7 +40,7 @@ class GramLoss(ClosedForm):
 
     @cached_property
     def norm(self) -> float:
-        """‖B‖₂, or 1 if all points coincide and there is no scale."""
+        """‖B‖₂, or 1 if all points coincide and it is 0."""
         return self.gram.norm() or 1.0
 
     @cached_property

@@ -318,7 +318,7 @@ class Descent(Generic[S]):
 
     @on_one_blas_thread
     def evaluate(self, loss: bool | None = None) -> float:
-        """Evaluate the current state and return its loss, or NaN if `loss` is False.
+        """Evaluate the current state and return its loss, which may be NaN if `loss` is False.
 
         By default, `loss` is True if a report is due. If a change of phase is due, it happens first. The next step
         reuses this evaluation.

@@ -165,12 +165,11 @@ class RunCheckpoints:
             raise ValueError("the file does not describe the run that wrote it")
         different = [name for name in current if current[name] != saved.get(name)]
         if different:
-            what = f"{', '.join(different)} {'differs' if len(different) == 1 else 'differ'}"
             near = neighbors_path(path)
             delete = f", or delete {near} if it is damaged" if "affinities" in different and near.exists() else ""
             raise Refused(
-                f"{path} is a checkpoint of another run: {what}; use the data, parameters and integer"
-                f" random_state of that run{delete}, or start again without resume"
+                f"{path} is a checkpoint of another run: it differs in {', '.join(different)}; use the data, parameters"
+                f" and integer random_state of that run{delete}, or start again without resume"
             )
 
 

@@ -45,8 +45,9 @@ class TrainingRows:
         return rows.to(self.device, non_blocking=True)
 
     def sample(self, count: int) -> Tensor:
-        """Return `count` rows at equal steps from row 0 of the table, or all rows if there are fewer."""
-        return self.X[:: max(1, len(self.X) // count)][:count]
+        """Return `count` rows spread evenly over the table, or all rows if there are fewer."""
+        n = len(self.X)
+        return self.X[torch.arange(min(count, n), device=self.X.device) * n // min(count, n)]
 
     def mean_and_scale(self) -> tuple[Array, float]:
         """Return the mean row (D,) and the root mean square deviation of all entries from it, or 1 if that is 0."""

@@ -51,7 +51,11 @@ class Guard:
                 403, reason="requests from other sites are not allowed; open the address printed by the studio"
             )
         if not _same_site(request):
-            raise HTTPError(403, reason="other sites may not embed the studio; open the address printed by the studio")
+            raise HTTPError(
+                403,
+                reason="other sites may not embed the studio or link to its files; open the address printed by the"
+                " studio",
+            )
         if self.token is None:
             return "local"
         given = request.get_query_argument("token", None) or request.get_cookie(self.cookie) or ""
