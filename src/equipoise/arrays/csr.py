@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,7 +164,6 @@ class _Checked:
 # of `indices` arrays, because SciPy's matrices are not hashable.
 _patterns_by_matrix: dict[int, tuple[weakref.ref[Any], _Checked]] = {}
 _patterns_by_indices: weakref.WeakValueDictionary[int, _Checked] = weakref.WeakValueDictionary()
-atexit.register(_patterns_by_matrix.clear)  # nanobind reports objects that still exist at exit
 
 
 def compiled_pattern(A: Matrix) -> _core.Csr:

@@ -221,7 +221,7 @@ class _Computation:
             with self._changed:
                 if self._ending and threading.get_ident() not in self._paused:
                     self._paused.add(threading.get_ident())  # once: a function of atexit may wait for this thread
-                    self._changed.wait(self.PAUSE)
+                    self._changed.wait_for(lambda: False, self.PAUSE)
                 self._running += 1
 
     def __exit__(self, *error: object) -> None:
@@ -233,7 +233,7 @@ class _Computation:
     def _complete(self) -> None:
         with self._changed:
             self._ending = True
-            self._changed.wait_for(lambda: self._running == 0, self.LONGEST)
+            self._changed.wait_for(lambda: self._running <= 0, self.LONGEST)  # -1 after a fork inside a computation
 
 
 computation = _Computation()
@@ -373,6 +373,7 @@ class Descent(Generic[S]):
         if self.saver is not None:
             last = min(last, self.saver.next_due(before))
         if before < last:
-            self.steps.skip_ahead(self.state, last)
+            with computation:
+                self.steps.skip_ahead(self.state, last)
         if self.state.iteration > before:
             self._save()
