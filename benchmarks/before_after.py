@@ -57,12 +57,16 @@ cases = {
 }
 print("ready", flush=True)
 for line in sys.stdin:
+    if "transform" in line and fitted is None:
+        embed_images()
     start = time.perf_counter()
     Y = cases[line.strip()]()
     seconds = time.perf_counter() - start
     digest = hashlib.blake2b(np.ascontiguousarray(Y).tobytes(), digest_size=8).hexdigest()
     print(json.dumps([seconds, digest]), flush=True)
 """
+DIGITS = ["t-SNE of digits", "MDS of digits"]
+IMAGES = ["t-SNE of images", "transform of 1,000 images", "UMAP of images"]
 IMPORT = "import time; start = time.perf_counter(); import equipoise; print(time.perf_counter() - start)"
 REPEATS = {"import": 2, "t-SNE of digits": 4, "MDS of digits": 10, "transform of 1,000 images": 4}  # per round
 
@@ -150,11 +154,11 @@ def measure(builds: list[Build], cases: list[str], rounds: int) -> dict[str, lis
 def interval(ratios: list[float]) -> tuple[float, float]:
     """Return order statistics of the ratios between which the true median lies with a probability of 95 % or more."""
     n = len(ratios)
-    below = int(binom.ppf(0.025, n, 0.5))  # the number of ratios left out on each side
-    if below == 0:
-        return min(ratios), max(ratios)
+    first = int(binom.ppf(0.025, n, 0.5))  # from 1; 0 if all ratios are too few
+    if first == 0:
+        return 0.0, float("inf")
     ordered = sorted(ratios)
-    return ordered[below - 1], ordered[n - below]
+    return ordered[first - 1], ordered[n - first]
 
 
 def row(case: str, rounds: list[list[list[float]]], builds: list[Build]) -> list[str]:
@@ -175,14 +179,13 @@ def main() -> None:
     parser.add_argument("--images", default="", help="a table (n, D) in a .npy file")
     parser.add_argument("--trees", nargs=2, type=Path, default=[None, None], help="source trees of the two builds")
     parser.add_argument("--names", nargs=2, default=["before", "after"], help="what to call the builds: their commits")
-    parser.add_argument("--cases", nargs="+", default=None, help="measure only these cases")
+    parser.add_argument("--cases", nargs="+", choices=["import", *DIGITS, *IMAGES], help="measure only these cases")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
 
-    images = ["t-SNE of images", "transform of 1,000 images", "UMAP of images"] if args.images else []
-    cases = args.cases or ["import", "t-SNE of digits", "MDS of digits", *images]
+    cases = args.cases or ["import", *DIGITS, *(IMAGES if args.images else [])]
     builds = [
         Build(folder, tree, args.images, args.threads)
         for folder, tree in zip((args.before, args.after), args.trees, strict=True)
@@ -190,6 +193,7 @@ def main() -> None:
     times = measure(builds, cases, args.rounds)
     options = f"--rounds {args.rounds} --threads {args.threads}{' --images X.npy' if args.images else ''}"
     options += " --trees TREE_BEFORE TREE_AFTER" if args.trees[0] else ""
+    options += " --cases " + " ".join(f'"{case}"' for case in args.cases) if args.cases else ""
     lines = [
         *common.header(
             "Before and after",
