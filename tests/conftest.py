@@ -18,10 +18,11 @@ settings.load_profile("equipoise")
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests that use the `browser` fixture."""
+    """Mark the tests that use the `browser` fixture, and run long tests first, so that workers end together."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture

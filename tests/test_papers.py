@@ -8,7 +8,10 @@ from matplotlib.image import imread
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 FACES = Path(__file__).parents[2] / "shared" / "data" / "olivetti_faces.npz"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution"),
+]
 PICTURES = [*(f"fig{number}.png" for number in range(3, 18)), "002_fig2.png", "002_fig3.png"]
 
 

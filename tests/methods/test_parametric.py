@@ -123,12 +123,12 @@ def test_epoch_contains_every_point_once(n, size, lengths):
 
 @every_method
 def test_training_lowers_the_loss(name):
-    encoder = small(METHODS[name], epochs=60).fit(X)
+    encoder = small(METHODS[name], epochs=30).fit(X)
     start = small(METHODS[name], epochs=0).fit(X)
     assert encoder.loss_ < start.loss_ and start.loss_curve_.shape == (0, 2)
     assert encoder.embedding_.shape == (80, METHODS[name].n_components) and encoder.embedding_.dtype == np.float32
     assert encoder.loss_ == METHODS[name].problem(X).loss(encoder.embedding_)
-    assert encoder.loss_curve_[:, 0].tolist() == list(range(1, 61)) and encoder.n_epochs_ == 60
+    assert encoder.loss_curve_[:, 0].tolist() == list(range(1, 31)) and encoder.n_epochs_ == 30
     if name == "SphericalSNE":
         assert np.abs(np.linalg.norm(encoder.transform(X + 1), axis=1) - 1).max() < 1e-6
 

@@ -172,7 +172,7 @@ def test_neighbors_of_other_points_are_named_as_a_cause(tmp_path, searches):
     indices, distances, recall = archive.read(file, lambda path, said: about.update(said))
     del about["content"]
     archive.write(file, about, [indices, 1.5 * distances[::-1], recall])
-    with pytest.raises(ValueError, match=r"differs in affinities.*; .*, or delete .*run\.eqc\.neighbors if it is damaged"):
+    with pytest.raises(ValueError, match=r"differs in affinities.*, or delete .*run\.eqc\.neighbors if it is damaged"):
         brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
 
 
