@@ -311,11 +311,12 @@ def test_invalid_arguments_of_a_search_raise(X, settings, message):
 @pytest.mark.parametrize(
     ("change", "found", "remedy"),
     [
-        (lambda X: np.c_[X, np.ones(20)], "column 3 is constant", "remove columns that are constant or linear"),
+        (lambda X: np.c_[X, np.ones(20)], "column 3 is constant", "remove this column, or reduce"),
+        (lambda X: np.c_[X, np.ones(20)][:3], "column 3 is constant", "remove this column, or reduce"),
         (
             lambda X: np.c_[X, 1e9 * X.sum(axis=1)],
             "the covariance of 20 rows of 4 columns has rank 3",
-            "remove columns",
+            "remove columns that are linear combinations of others",
         ),
         (lambda X: X[:3], "the covariance of 3 rows of 3 columns has rank 2", "pass more than 3 rows, or reduce"),
     ],

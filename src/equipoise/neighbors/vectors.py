@@ -163,15 +163,15 @@ def _check_invertible(covariance: Array, n: int) -> None:
     """
     D, scale = len(covariance), np.sqrt(np.diag(covariance))
     if not scale.all():
-        found = f"column {int(scale.argmin())} is constant"
+        found, remedy = f"column {int(scale.argmin())} is constant", "remove this column"
     elif (rank := int(np.linalg.matrix_rank(covariance / scale[:, None] / scale, hermitian=True))) < D:
         found = f"the covariance of {plural(n, 'row')} of {plural(D, 'column')} has rank {rank}"
+        remedy = f"pass more than {D} rows" if n <= D else "remove columns that are linear combinations of others"
     else:
         return
-    remedy = "remove columns that are constant or linear combinations of others"
     raise ValueError(
         f'metric="mahalanobis" requires an invertible covariance matrix, but {found};'
-        f" {f'pass more than {D} rows' if n <= D else remedy}, or reduce the columns by PCA first"
+        f" {remedy}, or reduce the columns by PCA first"
     )
 
 
