@@ -49,6 +49,18 @@ def test_missing_dates_few_dates_and_other_text():
         assert iso_length(np.arange(5) * float(step)) == length
 
 
+@pytest.mark.parametrize("last", ["9999-12-31", "9999-12-31T23:59:59", "9999-12-31T23:59:59.5", "0001-01-01"])
+def test_the_years_1_to_9999_are_dates_to_their_last_second(last):
+    column = read_column([*DAYS.astype(str)[1:], last], N, "when")
+    assert isinstance(column, Numbers) and column.dates
+    assert column.values[-1] == np.datetime64(last, "ms").astype(np.float64) / 1000
+
+
+@pytest.mark.parametrize("outside", ["9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", "0000-12-31"])
+def test_dates_outside_the_years_1_to_9999_are_text(outside):
+    assert isinstance(read_column([*DAYS.astype(str)[1:], outside], N, "when"), Classes)
+
+
 def test_plot_has_a_colour_bar_with_dates():
     figure = eq.plot(np.random.default_rng(0).normal(size=(N, 2)), pd.Series(DAYS, name="when"))
     figure.draw_without_rendering()

@@ -18,8 +18,8 @@ DATE = re.compile(
 DAY = 86_400.0  # seconds
 YEARS = (
     np.datetime64("0001-01-01", "s"),
-    np.datetime64("9999-12-31", "s"),
-)  # the range of `datetime`, and more than enough
+    np.datetime64("9999-12-31T23:59:59", "s"),
+)  # the range of `datetime`
 
 
 def read_dates(values: Array, missing: Array) -> Array | None:
