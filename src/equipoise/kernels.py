@@ -255,10 +255,8 @@ class SphericalExit(_LogSlopeKernel):
     spread = 1.0  # the sphere fixes the scale
 
     def __post_init__(self) -> None:
-        require(self.rho, "rho", "in [0, 1)", lambda x: 0 <= x < 1)
-        require(self.dimension, "dimension", ">= 1", lambda x: x >= 1)
-        if isinstance(vars(self)["rho"], np.longdouble):  # as in `_check_parameters`
-            object.__setattr__(self, "rho", float(self.rho))
+        object.__setattr__(self, "rho", require(self.rho, "rho", "in [0, 1)", lambda x: 0 <= x < 1))
+        object.__setattr__(self, "dimension", require(self.dimension, "dimension", ">= 1", lambda x: x >= 1))
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -389,9 +387,7 @@ def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
 def _check_parameters(kernel: Kernel, *names: str) -> None:
     """Raise ValueError unless the named parameters are positive and the length is between 1e-100 and 1e100."""
     for name in names:
-        require(getattr(kernel, name), name, "> 0", lambda x: x > 0)
-        if isinstance(value := getattr(kernel, name), np.longdouble):
-            object.__setattr__(kernel, name, float(value))  # k is computed in the precision of d2
+        object.__setattr__(kernel, name, require(getattr(kernel, name), name, "> 0", lambda x: x > 0))
     try:
         valid = 1e-100 <= kernel.length <= 1e100
     except OverflowError:

@@ -270,13 +270,15 @@ def is_finite(value: Any) -> bool:
     return bool(abs(value) <= sys.float_info.max)
 
 
-def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
-    """Raise ValueError unless a parameter is a finite number for which `is_valid(value)` is true.
+def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> Any:
+    """Return a parameter; raise ValueError unless it is a finite number for which `is_valid(value)` is true.
 
-    The message is "`name` must be a finite number `condition`, got …".
+    The message is "`name` must be a finite number `condition`, got …". A `numpy.longdouble` is returned as a float, so
+    that arrays combined with it keep their precision.
     """
     if not (is_finite(value) and is_valid(value)):
         raise ValueError(f"{name} must be a finite number {condition}, got {value!r}")
+    return float(value) if isinstance(value, np.longdouble) else value
 
 
 def is_positive(value: Any) -> bool:
