@@ -184,13 +184,20 @@ def test_momentum_must_be_two_numbers(early_late):
         eq.Momentum(momentum=early_late)
 
 
-def test_integers_beyond_float64_are_refused_as_tensors_and_dimensions():
+def test_integers_beyond_float64_are_refused_as_metric_tensors():
     with pytest.raises(ValueError, match="the metric tensor h must be a matrix of numbers, got 1000"):
         eq.SNE(h=10**400).fit(X)
     with pytest.raises(ValueError, match=r"g must be a matrix of numbers .* or a function of the map, got 1000"):
         eq.TSNE(g=10**400).fit(X)
-    with pytest.raises(ValueError, match="n_components must be at most 2147483647, got 1000"):
-        eq.MDS(n_components=10**400).fit(X)
+
+
+@pytest.mark.parametrize("d", [10**9, 10**400], ids=["1e9", "1e400"])
+@pytest.mark.parametrize("Method", [eq.PCA, eq.Isomap, eq.LLE, eq.TSNE, eq.UMAP])
+def test_more_components_than_rows_or_columns_are_refused_with_the_limit(Method, d):
+    with pytest.raises(ValueError, match=r"n_components=10+ is too large for n_(samples|features)=\d+; use at most \d+$"):
+        Method(n_components=d).fit(X)
+    with pytest.raises(MemoryError, match=r"n_components=10+ needs about .* GB are available; use fewer components"):
+        eq.MDS(n_components=d).fit(X)
 
 
 def test_numbers_of_extended_precision_give_the_same_map():

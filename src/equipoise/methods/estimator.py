@@ -47,7 +47,6 @@ if RESOURCE_LIMITS:
 # A fit of fewer than FEW entries is not compared with the available memory: at 80 bytes per neighbour (memory.py) it
 # needs less than 200 MB, and reading the limits takes time. A row counts as at least WIDTH entries, for its neighbours.
 FEW, WIDTH = 2.5e6, 400
-MOST_COMPONENTS = 2**31 - 1  # dimensions of a map; no method accepts as many
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -232,8 +231,6 @@ def check_n_components(n_components: Any) -> None:
     """Raise unless n_components is a positive integer."""
     if not (is_integer(n_components) and n_components >= 1):
         raise ValueError(f"n_components must be an integer >= 1, got {n_components!r}")
-    if n_components > MOST_COMPONENTS:
-        raise ValueError(f"n_components must be at most {MOST_COMPONENTS}, got {n_components!r}")
 
 
 def check_callbacks(callbacks: Any, random_state: Any) -> None:

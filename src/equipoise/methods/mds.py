@@ -171,7 +171,8 @@ class MDS(Estimator):
             require_connected(known)
         rng = check_random_state(self.random_state)
         what = f"a map with n_components={self.n_components}"
-        require_memory(80.0 * source.n * self.n_components, what, available_memory(), "use fewer components or rows")
+        d = float(self.n_components) if is_finite(self.n_components) else float("inf")
+        require_memory(80.0 * source.n * d, what, available_memory(), "use fewer components or rows")
         progress.stage("dissimilarities")
         if engine == "torch":
             stress, start_from = stress_on_device(device, source, W, STORED, self._n_threads()), source

@@ -13,7 +13,7 @@ from ..arrays.namespace import is_finite, is_integer, require
 from ..data import check_distances, check_table
 from .base import MetricSpace
 
-MOST_POINTS = 2**62  # the index of a point is an int64
+MOST_POINTS = np.iinfo(np.int64).max  # the index of a point is an int64
 
 
 class Euclidean(MetricSpace):
@@ -47,8 +47,10 @@ class Discrete(MetricSpace):
     """n points with d(x, y) = 1 for any two different points."""
 
     def __init__(self, n: int):
-        if not (is_integer(n) and 1 <= n <= MOST_POINTS):
-            raise ValueError(f"n must be an integer from 1 to {MOST_POINTS}, got {n!r}")
+        if not (is_integer(n) and n >= 1):
+            raise ValueError(f"n must be an integer >= 1, got {n!r}")
+        if n > MOST_POINTS:
+            raise ValueError(f"n must be below 2**63, because the indices of points are int64, got {n}")
         self.n = int(n)
 
     def _block(self, i: Array, j: Array) -> Array:
