@@ -13,8 +13,8 @@ from ..._types import Array
 from ...arrays.blocks import FIXED_ENCODED
 from ...geometry import Flat, Geometry
 from .batches import TrainingRows, in_blocks
+from .layers import DEPTH, WIDTH
 
-WIDTH, DEPTH = 256, 3  # of the hidden layers
 SCALE_ROWS = 4096  # maximum number of rows whose initial positions set the scale of the map; chosen
 
 

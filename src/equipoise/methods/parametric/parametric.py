@@ -27,6 +27,7 @@ from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
 from ..estimator import Estimator, accepts_cupy, check_callbacks, check_verbose, lock_checkpoints
 from ..sne import TSNE
+from .layers import DEPTH, WIDTH
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from .training import Settings, Training
 
 LARGEST_RATE = 1e37  # Adam's first steps are ten times the rate, in float32
-LAYER_VALUES = 3 * 256  # in the hidden layers of the default encoder (encoder.py), per row
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points, to construct the loss of a method
 
 
@@ -120,7 +120,7 @@ class Parametric(Estimator):
         # The table; for a batch, the values in the layers of the default encoder at both ends of every edge and the
         # distances of all pairs, three arrays of each: values, their functions, and gradients.
         batch = min(int(self.batch_size), n)
-        return gpu_memory(n, D, 0) + 24.0 * batch * (D + LAYER_VALUES) + 12.0 * batch**2
+        return gpu_memory(n, D, 0) + 24.0 * batch * (D + DEPTH * WIDTH) + 12.0 * batch**2
 
     def _method(self) -> Embedding:
         return TSNE() if self.method is None else self.method
