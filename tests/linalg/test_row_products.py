@@ -21,3 +21,7 @@ def test_rows_do_not_depend_on_other_rows_or_on_the_memory_layout(k, d):
     for i in (0, 5, ROWS, ROWS + 8):
         assert multiply_rows(A[i : i + 1], B).tobytes() == product[i : i + 1].tobytes()
         assert multiply_vector(A[i], reversed_view).tobytes() == product[i].tobytes()
+
+
+def test_no_rows_have_an_empty_product():
+    assert multiply_rows(np.empty((0, 3)), np.ones((3, 2))).shape == (0, 2)

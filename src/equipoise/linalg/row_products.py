@@ -19,23 +19,14 @@ def multiply_rows(A: Any, B: Any) -> Any:
     """Return A B for A (m, k), dense or sparse, and B (k, d).
 
     The order in which BLAS adds depends on the number of rows and on the memory layout of the arrays. Therefore dense
-    NumPy arrays are multiplied on one thread, in contiguous blocks of `ROWS` rows, the last of which is padded with
-    zeros: row i of the result depends only on B and on row i of A.
+    arrays and tensors are multiplied by `by_row_blocks`, NumPy arrays in float64 and C order: row i of the result
+    depends only on B and on row i of A.
     """
     if sparse.issparse(A):
         return A @ B
-    if not is_numpy(A):
-        return by_row_blocks(lambda rows: rows @ B, A)
-    A, B = np.asarray(A, dtype=np.float64), np.ascontiguousarray(B, dtype=np.float64)
-    result = np.empty((len(A), B.shape[1]))
-    block = np.zeros((ROWS, A.shape[1]))
-    with one_blas_thread():
-        for start in range(0, len(A), ROWS):
-            rows = A[start : start + ROWS]
-            block[: len(rows)] = rows
-            block[len(rows) :] = 0.0
-            result[start : start + ROWS] = (block @ B)[: len(rows)]
-    return result
+    if is_numpy(A):
+        A, B = np.ascontiguousarray(A, dtype=np.float64), np.ascontiguousarray(B, dtype=np.float64)
+    return by_row_blocks(lambda rows: rows @ B, A)
 
 
 def by_row_blocks(function: Callable[[Any], Any], A: Any) -> Any:
@@ -52,10 +43,10 @@ def padded_blocks(A: Any, size: int) -> Iterator[tuple[Any, int]]:
     """Yield pairs: a block of `size` rows of A, and how many of these rows are not padding.
 
     The last block is padded with copies of its first row. All blocks have one size, because the order in which matrix
-    products and sums add depends on the size.
+    products and sums add depends on the size. If A has no rows, one empty block is yielded.
     """
     xp = array_namespace(A)
-    for start in range(0, len(A), size):
+    for start in range(0, max(len(A), 1), size):
         rows = A[start : start + size]
         yield xp.concat([rows] + [rows[:1]] * (size - len(rows))), len(rows)
 
