@@ -127,10 +127,9 @@ class Input(ScaledDistances):
         d = np.empty(len(i))
         order = np.argsort(i, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(i[order])) + 1):  # all pairs of one i at once
-            if part.size > self.n and callable(self.metric):  # slow, so that it is called once for each point
-                d[part] = self.block(i[part[:1]])[0, j[part]]
-            elif part.size:
-                d[part] = self.block(i[part[:1]], j[part])[0]
+            if part.size:
+                columns, where = np.unique(j[part], return_inverse=True)  # repeated pairs are computed once
+                d[part] = self.block(i[part[:1]], columns)[0, where]
         return d
 
     def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:

@@ -123,14 +123,14 @@ class Table(Input):
     def _pairs_by_metric(self, i: Array, j: Array) -> Array:
         """Return the distances of pairs under a metric that is not Euclidean.
 
-        They are computed from `neighbors.vectors.Vectors` if possible (see `_has_vectors`), pair by pair if the metric
-        is a function, and otherwise by a few calls to scikit-learn.
+        They are computed from `neighbors.vectors.Vectors` if possible (see `_has_vectors`), only for these pairs if
+        the metric is a function, and otherwise by a few calls to scikit-learn.
         """
         if self._vectors is None and self._has_vectors():
             self._vectors = make_vectors(self.X, self.metric)
         if self._vectors is not None:
             return self._vectors.distances(self._vectors.own[i], j[:, None])[:, 0]
-        if not isinstance(self.metric, str):  # a function: only the pairs themselves
+        if not isinstance(self.metric, str):  # a function: each pair once
             return super().pairs(i, j)
         d, order = np.empty(len(i)), np.argsort(i, kind="stable")
         for start in range(0, len(i), PAIRS):
