@@ -154,3 +154,11 @@ class SamplesPairs(Protocol):
     def sum_exactly(self, P: Matrix, d: int) -> None:
         """From now on, include the pairs stored in P in every sample, for embeddings in d dimensions."""
         ...
+
+
+def require_no_state(engine: Engine, state: list[dict[str, Any]]) -> None:
+    """Raise ValueError if a saved state is not empty; `engine` has no state."""
+    if state:
+        raise ValueError(
+            f'the saved state of the engine must be empty for engine="{engine.traits.name}", which has no state'
+        )

@@ -8,7 +8,7 @@ from typing import Any
 from .._types import Matrix
 from ..arrays.namespace import is_tensor, main_array
 from ..linalg.pca import openmp_threads
-from .base import Engine, Resumable, SamplesPairs
+from .base import Engine, Resumable, SamplesPairs, require_no_state
 from .exact import Exact
 from .mesh.mesh_engine import Grid
 from .reference import Reference
@@ -157,7 +157,5 @@ def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
     """
     if isinstance(engine, Resumable):
         engine.restore(state)
-    elif state:
-        raise ValueError(
-            f'the saved state of the engine must be empty for engine="{engine.traits.name}", which has no state'
-        )
+    else:
+        require_no_state(engine, state)

@@ -15,7 +15,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
-from .base import Field, Traits
+from .base import Field, Traits, require_no_state
 from .cpu import CompiledKernels, CpuEngine, StoredEdges, charge_columns
 from .exact import Exact
 
@@ -71,8 +71,7 @@ class Sampled(CpuEngine):
         return []  # the sample depends on the settings only
 
     def restore(self, state: list[dict[str, Any]]) -> None:
-        if state:
-            raise ValueError('the saved state of the engine must be empty for engine="sampled", which has no state')
+        require_no_state(self, state)
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("n_threads", "seed", "partners", "sources", "_always")

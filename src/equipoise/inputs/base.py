@@ -251,3 +251,12 @@ def check_block(D: Array, rows: Array, columns: Array | None) -> Array:
             " so correct the metric or remove one of the points"
         )
     return D
+
+
+def check_comparable(metric: Any) -> None:
+    """Raise ValueError if distances under `metric` can be compared only within a row of the distance matrix."""
+    if isinstance(metric, str) and metric == "inner_product":
+        raise ValueError(
+            'with metric="inner_product" the distances from one point cannot be compared with those from another;'
+            ' use metric="cosine"'
+        )

@@ -18,7 +18,7 @@ from ..linalg.randomized import Directions
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.sparse import PRODUCTS, SparseSearcher, search_work
 from ..neighbors.vectors import Graph, in_range
-from .base import Input, Nearby, check_block, nearby, square
+from .base import Input, Nearby, check_block, check_comparable, nearby, square
 
 # Multiplications of an exact search above which the rows are reduced first; chosen. Measured: 1e9 take 4 s on one core.
 SEARCH_WORK = 2e10
@@ -58,11 +58,7 @@ class SparseTable(Input):
     def _between(self, A: Matrix, B: Matrix) -> Array:
         # scikit-learn's formula, for stress and measures. The searcher's distances differ in the last digits: they are
         # exactly 0 between equal rows, as neighbours need it.
-        if self.metric == "inner_product":
-            raise ValueError(
-                'with metric="inner_product" the distances from one point cannot be compared with those from another;'
-                ' use metric="cosine"'
-            )
+        check_comparable(self.metric)
         return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)
 
     def check_power(self, power: int) -> None:

@@ -32,7 +32,7 @@ from ..neighbors.vectors import (
     product_distances,
     scale_down,
 )
-from .base import Input, Nearby, check_block, nearby, square
+from .base import Input, Nearby, check_block, check_comparable, nearby, square
 
 PAIRS = 64  # pairs per call of scikit-learn: a call takes longer than the unneeded distances of its block; chosen
 
@@ -226,11 +226,7 @@ class Table(Input):
         return by_row_blocks(lambda rows: np.clip(1 - normalize(rows) @ V.T, 0, 2), X)
 
     def _between(self, A: Array, B: Array) -> Array:
-        if isinstance(self.metric, str) and self.metric == "inner_product":
-            raise ValueError(
-                'with metric="inner_product" the distances from one point cannot be compared with those from another;'
-                ' use metric="cosine"'
-            )
+        check_comparable(self.metric)
         if is_euclidean(self.metric):  # from differences, each entry on its own: a row does not depend on its block
             return cdist(A, B)
         return np.asarray(pairwise_distances(A, B, metric=self.metric, **self._parameters), dtype=np.float64)

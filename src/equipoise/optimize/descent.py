@@ -11,7 +11,7 @@ import atexit
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -84,10 +84,7 @@ class State:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
-        if different := plain.keys() ^ (vars(self).keys() - {"origin"}):
-            raise ValueError(
-                f"the saved state has missing or unknown values: {', '.join(sorted(map(str, different)))[:80]}"
-            )
+        check_names(plain, vars(self).keys() - {"origin"})
         check_numbers(plain, integers=("iteration", "phase", "age"), floats=("loss", "settling"))
         arrays: dict[str, Any] = {}
         for name in ("U", "velocity", "gain"):
@@ -105,6 +102,14 @@ class State:
                 raise ValueError(f"the saved order of the points is not a permutation of 0 to {n - 1}")
             order = on_device_of(self.origin, np.ascontiguousarray(order))
         vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"])})
+
+
+def check_names(plain: dict[str, Any], expected: Set[str]) -> None:
+    """Raise unless the values of a saved state have the names `expected`."""
+    if different := plain.keys() ^ expected:
+        raise ValueError(
+            f"the saved state has missing or unknown values: {', '.join(sorted(map(str, different)))[:80]}"
+        )
 
 
 def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequence[str]) -> None:

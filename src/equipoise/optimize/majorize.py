@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Array
 from ..objectives.stress.metric import Slope, Stress
-from .descent import Steps, check_array, check_curve, check_numbers
+from .descent import Steps, check_array, check_curve, check_names, check_numbers
 
 MEMORY = {"smacof": 0, "lbfgs": 10}  # stored pairs of steps and gradient changes; 10 is chosen
 SOLVERS = tuple(MEMORY)
@@ -35,10 +35,7 @@ class StressState:
     @classmethod
     def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> StressState:
         """Return the state for the values returned by `plain`; raise unless its maps have `shape`."""
-        if different := plain.keys() ^ {field.name for field in fields(cls)}:
-            raise ValueError(
-                f"the saved state has missing or unknown values: {', '.join(sorted(map(str, different)))[:80]}"
-            )
+        check_names(plain, {field.name for field in fields(cls)})
         check_numbers(plain, integers=("iteration",), floats=("loss",))
         Y = _check_map(plain["Y"], "Y", shape)
         pairs = [(_check_map(s, "s", shape), _check_map(y, "y", shape), float(sy)) for s, y, sy in plain["pairs"]]
