@@ -21,6 +21,8 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.edges = edges<R>;
     ops.field = field<R>;
     ops.field_at = field_at<R>;
+    ops.curved_edges = curved_edges<R>;
+    ops.curved_field = curved_field<R>;
     ops.field_offsets = field_offsets<R>;
     ops.spread = spread<R>;
     ops.convolve = convolve<R>;

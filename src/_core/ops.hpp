@@ -18,6 +18,11 @@ template <class R> struct Ops {
     void (*field)(const Kernel &, Charges, Points<R> Y, FieldSums, int threads);
     // The field of all points Y at the targets.
     void (*field_at)(const Kernel &, Charges, Points<R> targets, Points<R> Y, FieldSums, int threads);
+    // Edges and field in a curved space, of all points Y at the targets; without targets.data, at the points themselves.
+    void (*curved_edges)(const Space &, const Kernel &, double b, const Weights &A, Points<R> targets, Points<R> Y,
+                         EdgeSums, int threads);
+    void (*curved_field)(const Space &, const Kernel &, Charges, Points<R> targets, Points<R> Y, FieldSums,
+                         int threads);
     // The field of the points at these offsets only. The pairs of a graph, unless its indptr is null, have weight 1.
     void (*field_offsets)(const Kernel &, Charges, Points<R> Y, const Offsets &, const Csr &graph, FieldSums,
                           int threads);

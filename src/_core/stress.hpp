@@ -309,7 +309,7 @@ template <class R> void stress_listed(const Weights &A, const float *delta, Poin
             for (std::int64_t from = A.indptr[i]; from < A.indptr[i + 1]; from += SHORT) {
                 const std::int64_t left = A.indptr[i + 1] - from;
                 const int count = int(left < SHORT ? left : SHORT);
-                pairs.listed(Y, i, A.indices + from, count);
+                FlatSpace<R>(Y).listed(pairs, i, A.indices + from, count);
                 load_weights<SHORT>(A, from, count, weight);
                 for (int t = 0; t < SHORT; ++t) target[t] = t < count ? R(delta[from + t]) : R(0);
                 for (int t = 0; t < SHORT; ++t) {

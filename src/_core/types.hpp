@@ -76,6 +76,19 @@ struct Kernel {
     Table table;
 };
 
+// A curved space of maps, in which pairs have a squared distance d2 and a direction v = ½ ∂d2/∂y_i; docs/math.md,
+// section 16. Flat space needs none.
+struct Space {
+    enum class Kind {
+        torus,       // differences are wrapped to the nearest image; period[c] along axis c
+        hyperbolic,  // the plane of curvature -1/radius², in normal coordinates at the origin
+    };
+    Kind kind = Kind::torus;
+    int dimension = 2;
+    const double *period = nullptr;
+    double radius = 1;
+};
+
 // The pattern of a CSR matrix. bind/csr.cpp checks it once, when it is created from arrays.
 struct Csr {
     std::int64_t rows = 0, columns = 0;

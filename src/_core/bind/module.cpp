@@ -48,6 +48,7 @@ NB_MODULE(_core, m) {
           "Turn AVX2 off, or on again if the processor has it. Results are the same.");
     bind_csr(m);
     bind_primitives(m);
+    bind_curved(m);
     bind_mesh(m);
     bind_affinity(m);
     bind_neighbors(m);

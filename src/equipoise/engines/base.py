@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from .._types import Array, Matrix
+from ..geometry import Pairs
 from ..kernels import Kernel
 
 
@@ -102,15 +103,19 @@ class Traits(NamedTuple):
 class Engine(Protocol):
     """The two primitives, edges and field, for the points of an embedding and for new points.
 
-    Embeddings Y (n, d) are float32 or float64; the precision of the arithmetic depends on the engine.
+    Embeddings Y (n, d) are float32 or float64; the precision of the arithmetic depends on the engine. In a curved
+    space, y_i − y_j stands for the direction v_ij = ½ ∂d2_ij/∂y_i.
 
     Attributes
     ----------
+    pairs : Pairs or None
+        How points are compared; None for Euclidean distances.
     traits : Traits
     placement : Placement
     stepper : Stepper
     """
 
+    pairs: Pairs | None
     traits: Traits
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._types import Matrix
 from ..arrays.namespace import is_tensor, main_array
+from ..geometry import Pairs
 from ..linalg.pca import openmp_threads
 from .base import Engine, Resumable, SamplesPairs, require_no_state
 from .exact import Exact
@@ -105,7 +106,14 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
 
 
 def make_engine(
-    name: str, n_threads: int, tol: float, seed: int = 0, device: str = "cpu", *, deterministic: bool = True
+    name: str,
+    n_threads: int,
+    tol: float,
+    seed: int = 0,
+    device: str = "cpu",
+    *,
+    deterministic: bool = True,
+    pairs: Pairs | None = None,
 ) -> Engine:
     """Return a new engine.
 
@@ -122,7 +130,13 @@ def make_engine(
         Device of "torch": "cpu" or "cuda".
     deterministic : bool, default=True
         Whether every run gives the same bytes, for "torch" on a GPU.
+    pairs : Pairs, optional
+        How points are compared, in a curved space; such spaces have the engines that `choose_engine` allows.
     """
+    if pairs is not None:
+        from .curved import make_curved_engine  # a fit in the plane does not pass through it
+
+        return make_curved_engine(name, n_threads, tol, pairs)
     if name == "torch":
         from .torch.engine import Torch  # PyTorch is optional, and slow to import
 

@@ -12,6 +12,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import compiled_pattern, entry_values, is_sparse
 from ..arrays.namespace import to_numpy
+from ..geometry import Pairs
 from ..kernels import Kernel
 from .base import Engine
 from .tables import Table, edge_table, kernel_table
@@ -48,6 +49,7 @@ HOST = HostPlacement()
 class CpuEngine:
     """Base class of engines that compute with NumPy arrays: their placement and stepper."""
 
+    pairs: Pairs | None = None
     placement = HOST
     stepper = SingleSteps()
 

@@ -72,6 +72,7 @@ class Torch(MeshEngine):
     """
 
     traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
+    pairs = None  # flat space only
     RUNGS = 16
     MOVED = RUNGS // 2  # the same factor as on the CPU
     CHECK = 100

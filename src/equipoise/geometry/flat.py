@@ -1,7 +1,7 @@
-"""Spaces of maps: Euclidean, optionally with a metric tensor; the unit sphere; and maps of fixed spread.
+"""What a geometry is; flat space, optionally with a metric tensor; and maps of fixed spread.
 
-The optimiser works in coordinates U in which distances are Euclidean. A geometry converts maps Y to U and back, and
-keeps steps on the surface of valid U, such as the sphere.
+The optimiser works in coordinates U. A geometry converts maps Y to U and back, compares pairs of points, and keeps
+steps on the surface of valid U, such as the sphere.
 """
 
 from __future__ import annotations
@@ -10,41 +10,103 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._tags import tagged
-from ._types import Array
-from .arrays.namespace import array_like, array_namespace, centered, times_matrix
+from .._tags import tagged
+from .._types import Array
+from ..arrays.namespace import array_like, array_namespace, centered, times_matrix
 
 
-class Geometry(Protocol):
-    """A space of maps (n, d), described by working coordinates U; arrays may be from NumPy, PyTorch or CuPy."""
+class Pairs(Protocol):
+    """How two points with working coordinates u_i and u_j are compared in a space that is not Euclidean."""
+
+    def between(self, Ui: Array, Uj: Array) -> tuple[Array, Array]:
+        """Return d2 (...) and the direction v = ½ ∂d2/∂u_i (..., d) of points (..., d), in NumPy and float64."""
+        ...
+
+    def native(self) -> Any:
+        """Return the compiled counterpart, a `_core.Space`; None to use `between`."""
+        ...
+
+
+def compare(pairs: Pairs | None, Ui: Array, Uj: Array) -> tuple[Array, Array]:
+    """Return d2 (...) and the direction v (..., d) of points (..., d); u_i − u_j without `pairs`."""
+    if pairs is not None:
+        return pairs.between(Ui, Uj)
+    diff = Ui - Uj
+    return (diff**2).sum(axis=-1), diff
+
+
+class Geometry:
+    """A space of maps (n, columns), described by working coordinates U; arrays may be from NumPy, PyTorch or CuPy.
+
+    Attributes
+    ----------
+    pairs : Pairs or None
+        How working coordinates are compared; None for Euclidean distances.
+    """
+
+    pairs: Pairs | None = None
+
+    def resolved(self, n: int, d: int, length: float) -> Geometry:
+        """Return the geometry with every size that is "auto" chosen, for n points in d dimensions.
+
+        `length` is the length of the kernel.
+        """
+        return self
+
+    def columns(self, d: int) -> int:
+        """Return the number of columns of a map in d dimensions."""
+        return d
+
+    def start(self, Y: Array) -> Array:
+        """Return the initial map for coordinates Y (n, columns) around 0."""
+        return self.map(Y)
 
     def work(self, Y: Array) -> Array:
         """Return the working coordinates U of a map Y."""
-        ...
+        return Y
 
     def map(self, U: Array) -> Array:
         """Return the map Y of working coordinates U."""
-        ...
+        return U
 
     def pull_back(self, Y: Array, F: Array) -> Array:
         """Return the force on the map Y that corresponds to the force F on U."""
-        ...
+        return F
 
     def tangent(self, U: Array, F: Array) -> Array:
-        """Return the component of the force F that is tangent, at U, to the surface of valid working coordinates."""
-        ...
+        """Return the force F on U as a tangent vector at U, along which the loss falls fastest."""
+        return F
+
+    def advance(self, U: Array, V: Array) -> Array:
+        """Return U after a step along the tangent vectors V."""
+        return U + V
+
+    def transport(self, U: Array, V: Array) -> Array:
+        """Return the velocity V of a step that ended at U as a tangent vector at U."""
+        return self.tangent(U, V)
 
     def project(self, U: Array) -> Array:
         """Return U projected onto the surface of valid working coordinates, such as the unit sphere."""
-        ...
+        return U
 
     def retract(self, U: Array) -> Array:
         """Return the projection of U after a step, centred if the loss is invariant to translation."""
-        ...
+        return self.project(U)
+
+    def distance(self, Yi: Array, Yj: Array) -> Array:
+        """Return the distances (...) that enter the loss, between positions (..., columns) in maps."""
+        Ui, Uj = (np.asarray(self.work(np.atleast_2d(Y)), dtype=np.float64) for Y in (Yi, Yj))
+        d2, _ = compare(self.pairs, Ui, Uj)
+        return np.sqrt(d2).reshape(np.broadcast_shapes(np.shape(Yi)[:-1], np.shape(Yj)[:-1]))
+
+    def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
+        """Return positions (points, columns) along the shortest path between two positions in a map."""
+        t = np.linspace(0.0, 1.0, points)[:, None]
+        return (1 - t) * np.asarray(y_i, dtype=np.float64) + t * np.asarray(y_j, dtype=np.float64)
 
 
 @tagged("geometry.Flat")
-class Flat:
+class Flat(Geometry):
     """R^d with the squared distances d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9).
 
     The working coordinates are u = A y, where G = AᵀA.
@@ -69,12 +131,6 @@ class Flat:
     def pull_back(self, Y: Array, F: Array) -> Array:
         return F if self.A is None else F @ array_like(F, self.A)
 
-    def tangent(self, U: Array, F: Array) -> Array:
-        return F
-
-    def project(self, U: Array) -> Array:
-        return U
-
     def retract(self, U: Array) -> Array:
         return centered(U)  # the loss is invariant to translation
 
@@ -86,41 +142,7 @@ class Placed(Flat):
         return U
 
 
-@tagged("geometry.Sphere")
-class Sphere:
-    """The unit sphere in R^d; any y ≠ 0 represents the point u = y/‖y‖.
-
-    The Lagrange term of Lin et al. 2024, eq. (28) projects the gradient g of the loss E at u to g − ⟨g, u⟩u, which is
-    also the gradient of E(y/‖y‖) at y = u.
-    """
-
-    def work(self, Y: Array) -> Array:
-        xp, norm = array_namespace(Y), _norms(Y)
-        if not xp.all(norm):
-            raise ValueError(
-                f"row {int(xp.argmin(norm))} of the map is all zeros and has no direction on the sphere; make it"
-                " nonzero"
-            )
-        return Y / norm
-
-    def map(self, U: Array) -> Array:
-        return U
-
-    def pull_back(self, Y: Array, F: Array) -> Array:
-        norm = _norms(Y)
-        return self.tangent(Y / norm, F) / norm
-
-    def tangent(self, U: Array, F: Array) -> Array:
-        return F - array_namespace(F).sum(F * U, axis=1, keepdims=True) * U
-
-    def project(self, U: Array) -> Array:
-        return self.work(U)
-
-    def retract(self, U: Array) -> Array:
-        return U / _norms(U)  # no step ends at 0, and a check would wait for the GPU
-
-
-class Orthonormal:
+class Orthonormal(Geometry):
     """Maps with the same spread along every axis: UᵀU = (Σ r_i²) I and rᵀU = 0 for U = diag(r) Y and weights r.
 
     It is used for losses that depend only on the span of the columns of U. A step moves from one span to another
@@ -149,18 +171,10 @@ class Orthonormal:
         return F - U @ (U.T @ F) / self._spread
 
     def project(self, U: Array) -> Array:
-        return self.retract(U)
-
-    def retract(self, U: Array) -> Array:
         root = array_like(U, self.root)
         U = U - root * (root.T @ U) / self._spread
         left, _, right = array_namespace(U).linalg.svd(U, full_matrices=False)
         return left @ right * float(np.sqrt(self._spread))
-
-
-def _norms(Y: Any) -> Any:
-    """Return the norms (n, 1) of the rows of Y."""
-    return array_namespace(Y).sum(Y * Y, axis=1, keepdims=True) ** 0.5
 
 
 def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:

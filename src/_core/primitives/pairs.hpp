@@ -1,0 +1,199 @@
+// Pairs of points in flat space, on the torus and in the hyperbolic plane: squared distances and directions.
+#pragma once
+#include "primitives/kernels.hpp"
+#include "primitives/tiles.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+// Directions v and squared distances between point i and one tile of points.
+template <int TILE, class R> struct Pairs {
+    R *diff;  // (d, TILE): y_i - y_j in flat space, in memory of the caller
+    alignas(64) R d2[TILE];
+    explicit Pairs(R *differences) : diff(differences) {}
+
+    R *component(int c) { return diff + std::int64_t(c) * TILE; }
+};
+
+// A space fills a tile with the consecutive points start .. start + TILE - 1, or with the `count` points listed in
+// `index`. `kernel` returns k as a function of the d2 of its pairs, and `finish` completes the sum over a row.
+template <class R> struct FlatSpace {
+    const Columns<R> &Y;
+    int d;
+    explicit FlatSpace(const Columns<R> &points) : Y(points), d(points.d) {}
+
+    template <class K> EQ_INLINE const K &kernel(const K &k) const { return k; }
+    EQ_INLINE void finish(std::int64_t, double *) const {}
+
+    // Padding after the last point is zero, and so are its weights.
+    template <int TILE> EQ_INLINE void consecutive(Pairs<TILE, R> &pairs, std::int64_t i, std::int64_t start) const {
+        R *d2 = pairs.d2;
+        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
+        for (int c = 0; c < d; ++c) {
+            const R yi = Y.column(c)[i], *yj = Y.column(c) + start;
+            R *__restrict out = pairs.component(c);
+            for (int t = 0; t < TILE; ++t) {
+                out[t] = yi - yj[t];
+                d2[t] += out[t] * out[t];
+            }
+        }
+    }
+
+    // The rest of the tile repeats point i itself.
+    template <int TILE>
+    EQ_INLINE void listed(Pairs<TILE, R> &pairs, std::int64_t i, const std::int32_t *index, int count) const {
+        R *d2 = pairs.d2;
+        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
+        for (int c = 0; c < d; ++c) {
+            const R *y = Y.column(c), yi = y[i];
+            R *__restrict out = pairs.component(c);
+            for (int t = 0; t < count; ++t) out[t] = yi - y[index[t]];
+            for (int t = count; t < TILE; ++t) out[t] = R(0);
+            for (int t = 0; t < TILE; ++t) d2[t] += out[t] * out[t];
+        }
+    }
+};
+
+// Values of a column for one tile; the rest of the tile repeats `own`.
+template <int TILE, class R> EQ_INLINE void take(const R *column, std::int64_t start, R *out) {
+    for (int t = 0; t < TILE; ++t) out[t] = column[start + t];
+}
+template <int TILE, class R>
+EQ_INLINE void take(const R *column, const std::int32_t *index, int count, R own, R *out) {
+    for (int t = 0; t < count; ++t) out[t] = column[index[t]];
+    for (int t = count; t < TILE; ++t) out[t] = own;
+}
+
+// Rounding to the nearest integer, for numbers far below 2^22: adding 1.5·2^mantissa leaves no digits after the point.
+EQ_INLINE float nearest_integer(float x) { return (x + 12582912.0f) - 12582912.0f; }
+EQ_INLINE double nearest_integer(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
+
+// The flat torus: every component of y_i - y_j is wrapped to the nearest image.
+template <class R> struct TorusSpace {
+    Columns<R> T, Y;
+    Buffer<R> period, inverse;
+    int d;
+    TorusSpace(const Space &space, Points<R> targets, Points<R> points)
+        : T(targets), Y(points), period(points.d), inverse(points.d), d(points.d) {
+        for (int c = 0; c < d; ++c) period[c] = R(space.period[c]), inverse[c] = R(1 / space.period[c]);
+    }
+
+    template <class K> EQ_INLINE const K &kernel(const K &k) const { return k; }
+    EQ_INLINE void finish(std::int64_t, double *) const {}
+
+    template <int TILE, class Take> EQ_INLINE void fill(Pairs<TILE, R> &pairs, std::int64_t i, Take take_column) const {
+        R *d2 = pairs.d2;
+        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
+        for (int c = 0; c < d; ++c) {
+            const R yi = T.column(c)[i], L = period[c], per = inverse[c];
+            R *__restrict out = pairs.component(c);
+            take_column(Y.column(c), yi, out);
+            for (int t = 0; t < TILE; ++t) {
+                const R diff = yi - out[t];
+                out[t] = diff - L * nearest_integer(diff * per);
+                d2[t] += out[t] * out[t];
+            }
+        }
+    }
+    template <int TILE> EQ_INLINE void consecutive(Pairs<TILE, R> &pairs, std::int64_t i, std::int64_t start) const {
+        fill(pairs, i, [&](const R *column, R, R *out) { take<TILE>(column, start, out); });
+    }
+    template <int TILE>
+    EQ_INLINE void listed(Pairs<TILE, R> &pairs, std::int64_t i, const std::int32_t *index, int count) const {
+        fill(pairs, i, [&](const R *column, R own, R *out) { take<TILE>(column, index, count, own, out); });
+    }
+};
+
+// The kernel as a function of x = (2 R sinh(d/2R))², for distances d in the hyperbolic plane of curvature -1/R².
+// dd2/dx = (d/R) / sinh(d/R).
+template <class R, class K> struct Geodesic {
+    K k;
+    R radius2;
+    EQ_INLINE R squared_distance(R x, R *slope) const {
+        const R s = x * (R(0.25) / radius2), sinh = R(2) * root(s * (R(1) + s));
+        // log(1 + z) without cancellation for small z: log(w) / (w - 1) · z, where w is 1 + z rounded.
+        const R z = R(2) * s + sinh, w = R(1) + z, rounded = w - R(1);
+        const R d = rounded > R(0) ? log(w) * (z / rounded) : z;
+        *slope = sinh > R(0) ? d / sinh : R(1);
+        return radius2 * d * d;
+    }
+    static EQ_INLINE float root(float x) { return __builtin_sqrtf(x); }
+    static EQ_INLINE double root(double x) { return __builtin_sqrt(x); }
+    EQ_INLINE Radial<R> operator()(R x) const {
+        R slope;
+        Radial<R> r = k(squared_distance(x, &slope));
+        r.log_slope *= slope;
+        return r;
+    }
+};
+template <class R, class K>
+EQ_INLINE void value_and_slope(const Geodesic<R, K> &k, R x, R *value, R *slope) {
+    R factor;
+    value_and_slope(k.k, k.squared_distance(x, &factor), value, slope);
+    *slope *= factor;
+}
+
+// The hyperbolic plane in normal coordinates y = R r e at the origin, with a unit vector e. The pairs are
+//   x = 4R² (h² + S_i S_j g),  h = sinh((r_i - r_j)/2),  S = sinh r,  g = |e_i - e_j|²/4,
+// and ½ ∂x/∂y_i along e_i and across it: 2R (h cosh((r_i - r_j)/2) + cosh(r_i) S_j g) and R (S_i/r_i) S_j sin(t_i - t_j).
+template <class R> struct HyperbolicSpace {
+    static constexpr int d = 2;
+    enum { radial, sinh, e0, e1, cosh, sinhc, COLUMNS };
+    double radius;
+    std::int64_t t_stride, stride;
+    Buffer<R> T, Y;  // (COLUMNS, stride)
+    HyperbolicSpace(const Space &space, Points<R> targets, Points<R> points)
+        : radius(space.radius), t_stride(padded(targets.n)), stride(padded(points.n)), T(COLUMNS * t_stride),
+          Y(COLUMNS * stride) {
+        prepare(targets, T.data, t_stride);
+        prepare(points, Y.data, stride);
+    }
+    static std::int64_t padded(std::int64_t n) { return (n + TILE - 1) / TILE * TILE; }
+
+    void prepare(Points<R> points, R *out, std::int64_t step) const {
+        for (std::int64_t i = 0; i < points.n; ++i) {
+            const double a = double(points.row(i)[0]) / radius, b = double(points.row(i)[1]) / radius;
+            const double r = __builtin_sqrt(a * a + b * b), grown = expm1(r), s = 0.5 * (grown + grown / (grown + 1));
+            const double values[COLUMNS] = {r, s, r > 0 ? a / r : 1.0, r > 0 ? b / r : 0.0,
+                                            __builtin_sqrt(1 + s * s), r > 0 ? s / r : 1.0};
+            for (int c = 0; c < COLUMNS; ++c) out[c * step + i] = R(values[c]);
+        }
+    }
+
+    template <class K> EQ_INLINE Geodesic<R, K> kernel(const K &k) const { return {k, R(radius * radius)}; }
+    EQ_INLINE void finish(std::int64_t i, double *v) const {
+        const double a = T[e0 * t_stride + i], b = T[e1 * t_stride + i], along = v[0], across = v[1];
+        v[0] = along * a - across * b;
+        v[1] = along * b + across * a;
+    }
+
+    template <int TILE, class Take> EQ_INLINE void fill(Pairs<TILE, R> &pairs, std::int64_t i, Take take_column) const {
+        alignas(64) R r[TILE], s[TILE], a[TILE];
+        const R *own = T.data + i;
+        const R ri = own[radial * t_stride], si = own[sinh * t_stride], ai = own[e0 * t_stride], bi = own[e1 * t_stride];
+        const R ci = own[cosh * t_stride], zi = own[sinhc * t_stride];
+        R *__restrict along = pairs.component(0), *__restrict across = pairs.component(1);
+        take_column(Y.data + radial * stride, ri, r);
+        take_column(Y.data + sinh * stride, si, s);
+        take_column(Y.data + e0 * stride, ai, a);
+        take_column(Y.data + e1 * stride, bi, across);
+        const R R1 = R(radius), R2 = R(2 * radius), R4 = R(4 * radius * radius);
+        for (int t = 0; t < TILE; ++t) {
+            const R b = across[t], da = ai - a[t], db = bi - b, g = R(0.25) * (da * da + db * db);
+            const R grown = expm1(R(0.5) * (ri - r[t])), h = R(0.5) * (grown + grown / (grown + R(1)));
+            pairs.d2[t] = R4 * (h * h + si * s[t] * g);
+            along[t] = R2 * (h * (grown + R(1) - h) + ci * s[t] * g);  // cosh = e^x - sinh
+            across[t] = R1 * zi * s[t] * (bi * a[t] - ai * b);
+        }
+    }
+    template <int TILE> EQ_INLINE void consecutive(Pairs<TILE, R> &pairs, std::int64_t i, std::int64_t start) const {
+        fill(pairs, i, [&](const R *column, R, R *out) { take<TILE>(column, start, out); });
+    }
+    template <int TILE>
+    EQ_INLINE void listed(Pairs<TILE, R> &pairs, std::int64_t i, const std::int32_t *index, int count) const {
+        fill(pairs, i, [&](const R *column, R own, R *out) { take<TILE>(column, index, count, own, out); });
+    }
+};
+
+}  // namespace EQ_ISA
+}  // namespace eq

@@ -1,0 +1,177 @@
+"""The hyperbolic plane: normal coordinates in the optimiser, the Poincaré disk in maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._tags import tagged
+from .._types import Array
+from .flat import Geometry
+from .sizes import check_size, room
+
+DISK = 3.0  # radius of the disk, in units of R, that gets the area of a map in the plane; chosen
+
+
+def polar(U: Array) -> tuple[Array, Array]:
+    """Return the norms r (..., 1) and the unit vectors e (..., 2) of U; at 0, e = (1, 0)."""
+    r = np.sqrt((U**2).sum(axis=-1, keepdims=True))
+    safe = np.where(r > 0, r, 1.0)
+    return r, np.where(r > 0, U / safe, np.array([1.0, 0.0]))
+
+
+def across(e: Array) -> Array:
+    """Return unit vectors e (..., 2) turned by a right angle."""
+    return np.stack([-e[..., 1], e[..., 0]], axis=-1)
+
+
+def quotient(f: Array, r: Array) -> Array:
+    """Return f/r; 1 where r = 0, the limit of sinh(r)/r, asinh(r)/r and the like."""
+    return np.where(r > 0, f / np.where(r > 0, r, 1.0), 1.0)
+
+
+@tagged("geometry.HyperbolicPairs")
+@dataclass(frozen=True)
+class HyperbolicPairs:
+    """Pairs in the hyperbolic plane of curvature −1/R², in normal coordinates u = R r e(t).
+
+    sinh²(d/2) = sinh²((r_i − r_j)/2) + sinh r_i sinh r_j sin²((t_i − t_j)/2), which has no cancellation, and
+    d2 = R² d² (docs/math.md, eq. H1).
+
+    Parameters
+    ----------
+    radius : float
+        The radius of curvature R.
+    """
+
+    radius: float
+
+    def chord(self, Ui: Array, Uj: Array) -> tuple[Array, Array]:
+        """Return s = sinh²(d/2) and its derivatives ∂s/∂u_i, for u in units of R."""
+        (ri, ei), (rj, ej) = polar(Ui), polar(Uj)
+        half = np.sinh((ri - rj) / 2)
+        g = ((ei - ej) ** 2).sum(axis=-1, keepdims=True) / 4
+        sine = ei[..., 1:] * ej[..., :1] - ei[..., :1] * ej[..., 1:]  # of t_i − t_j
+        s = half**2 + np.sinh(ri) * np.sinh(rj) * g
+        along = np.sinh(ri - rj) / 2 + np.cosh(ri) * np.sinh(rj) * g
+        turn = quotient(np.sinh(ri), ri) * np.sinh(rj) * sine / 2
+        return s[..., 0], along * ei + turn * across(ei)
+
+    def between(self, Ui: Array, Uj: Array) -> tuple[Array, Array]:
+        R = self.radius
+        s, gradient = self.chord(np.asarray(Ui) / R, np.asarray(Uj) / R)
+        d = 2 * np.arcsinh(np.sqrt(s))
+        # ½ ∂(R² d²)/∂u = R d (dd/ds) ∂s/∂(u/R), and dd/ds = 2/sinh d
+        return R**2 * d**2, (2 * R / quotient(np.sinh(d), d))[..., None] * gradient
+
+    def native(self) -> _core.Space:
+        return _core.Space.hyperbolic_plane(self.radius)
+
+
+@tagged("geometry.Hyperbolic")
+@dataclass(frozen=True)
+class Hyperbolic(Geometry):
+    """The hyperbolic plane of curvature −1/R², with true geodesic distances.
+
+    Maps are in the Poincaré disk, ‖y‖ < 1. The optimiser works in normal coordinates at the origin: u has the
+    direction of y, and its norm is the distance from the origin, 2R artanh ‖y‖, so that no coordinate saturates. Steps
+    follow geodesics. Euclidean lengths near the rim of the disk stand for exponentially longer distances, as trees need.
+
+    Parameters
+    ----------
+    radius : float or "auto", default="auto"
+        The radius of curvature R. A large radius gives the flat plane. "auto": a disk of radius 3R has the area that a
+        map in the plane takes (docs/math.md, section 16).
+    """
+
+    radius: Any = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", check_size(self.radius, "radius"))
+
+    def resolved(self, n: int, d: int, length: float) -> Hyperbolic:
+        if d != 2:
+            raise ValueError(f'geometry="hyperbolic" is a plane, but n_components={d}; use n_components=2')
+        area = 2 * np.pi * (np.cosh(DISK) - 1)  # of a disk of radius DISK, at R = 1
+        return Hyperbolic(room(n, length) / np.sqrt(area)) if self.radius == "auto" else self
+
+    @cached_property
+    def pairs(self) -> HyperbolicPairs:  # type: ignore[override]
+        return HyperbolicPairs(self.radius)
+
+    def work(self, Y: Array) -> Array:
+        r, e = polar(Y)
+        if not (r < 1).all():
+            raise ValueError(
+                f"row {int(np.argmax(r))} of the map has norm {float(r.max()):g}, outside the Poincaré disk; all norms"
+                " must be below 1"
+            )
+        return (2 * self.radius * np.arctanh(r) * e).astype(Y.dtype)
+
+    def map(self, U: Array) -> Array:
+        r, e = polar(U)
+        limit = 1 - float(np.finfo(U.dtype).eps)  # rounding may give the rim itself
+        return (np.minimum(np.tanh(r / (2 * self.radius)), limit) * e).astype(U.dtype)
+
+    def pull_back(self, Y: Array, F: Array) -> Array:
+        y, e = polar(Y)
+        along, turn = (F * e).sum(axis=1, keepdims=True), (F * across(e)).sum(axis=1, keepdims=True)
+        # dr/d‖y‖ = 2R/(1 − ‖y‖²) along e; r/‖y‖ across it
+        stretch = 2 * self.radius * quotient(np.arctanh(y), y)
+        return 2 * self.radius / (1 - y**2) * along * e + stretch * turn * across(e)
+
+    def start(self, Y: Array) -> Array:
+        return self.map(Y)
+
+    def tangent(self, U: Array, F: Array) -> Array:
+        """Return the force in an orthonormal frame: a step of length ε across e changes u by ε r/sinh r only."""
+        r, e = polar(U)
+        r = r / self.radius
+        turn = (F * across(e)).sum(axis=1, keepdims=True) * across(e)
+        return F - turn + turn / quotient(np.sinh(r), r)
+
+    def transport(self, U: Array, V: Array) -> Array:
+        return V
+
+    def advance(self, U: Array, V: Array) -> Array:
+        """Return the ends of the geodesics that start at U with the velocities V, given in the orthonormal frame."""
+        X, X0 = self._sheet(U)
+        _, e = polar(U)
+        V = V.astype(np.float64) / self.radius
+        v, along = np.sqrt((V**2).sum(axis=1, keepdims=True)), (V * e).sum(axis=1, keepdims=True)
+        step = V + (X0 - 1) * along * e  # the velocity on the hyperboloid: X0 times as long along e
+        return self._normal(np.cosh(v) * X + quotient(np.sinh(v), v) * step).astype(U.dtype)
+
+    def retract(self, U: Array) -> Array:
+        """Return U after the isometry that moves its mean to the origin."""
+        return self.translated(U, U.mean(axis=0, dtype=np.float64))
+
+    def translated(self, U: Array, c: Array) -> Array:
+        """Return U after the isometry that moves the point c (2,), in normal coordinates, to the origin."""
+        X, X0 = self._sheet(U)
+        C, C0 = self._sheet(np.asarray(c)[None])
+        boost = X + C * ((X * C).sum(axis=1, keepdims=True) / (1 + C0) - X0)
+        return self._normal(boost).astype(U.dtype)
+
+    def _sheet(self, U: Array) -> tuple[Array, Array]:
+        """Return the points on the hyperboloid X0² = 1 + ‖X‖²: X = sinh(r) e (n, 2) and X0 = cosh r (n, 1)."""
+        r, e = polar(U.astype(np.float64) / self.radius)
+        return np.sinh(r) * e, np.cosh(r)
+
+    def _normal(self, X: Array) -> Array:
+        """Return the normal coordinates of points X on the hyperboloid."""
+        length = np.sqrt((X**2).sum(axis=1, keepdims=True))
+        return self.radius * quotient(np.arcsinh(length), length) * X
+
+    def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
+        """Return positions (points, 2) along the shortest path, an arc of a circle orthogonal to the rim of the disk."""
+        ends = np.array([y_i, y_j], dtype=np.float64)
+        X, _ = self._sheet(self.work(ends))
+        d = float(self.distance(ends[0], ends[1])) / self.radius
+        t = np.linspace(0.0, 1.0, points)[:, None]
+        weights = (1 - t, t) if d < 1e-6 else (np.sinh((1 - t) * d) / np.sinh(d), np.sinh(t * d) / np.sinh(d))
+        return self.map(self._normal(weights[0] * X[0] + weights[1] * X[1]))

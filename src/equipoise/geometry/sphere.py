@@ -1,0 +1,81 @@
+"""The sphere, with distances along chords."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._tags import tagged
+from .._types import Array
+from ..arrays.namespace import array_namespace
+from .flat import Geometry
+from .sizes import check_size, room
+
+
+@tagged("geometry.Sphere")
+@dataclass(frozen=True)
+class Sphere(Geometry):
+    """The sphere of radius R; any y ≠ 0 represents the point u = R y/‖y‖, and distances are those of chords.
+
+    The Lagrange term of Lin et al. 2024, eq. (28) projects the gradient g of the loss E at u to g − ⟨g, u⟩u/R², which
+    is also the gradient of E(R y/‖y‖) at y = u. A sphere of d dimensions has maps of d + 1 columns.
+
+    Parameters
+    ----------
+    radius : float or "auto", default=1.0
+        "auto": the radius at which the sphere has the area that a map in the plane takes (docs/math.md, section 16).
+    """
+
+    radius: Any = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", check_size(self.radius, "radius"))
+
+    def resolved(self, n: int, d: int, length: float) -> Sphere:
+        # The ball of d dimensions with the volume of a cube of side L has about the size of this sphere: for d = 2,
+        # 4 π R² = L²; other dimensions use the same R.
+        return Sphere(room(n, length) / (2 * np.sqrt(np.pi))) if self.radius == "auto" else self
+
+    def columns(self, d: int) -> int:
+        return d + 1
+
+    def work(self, Y: Array) -> Array:
+        xp, norm = array_namespace(Y), _norms(Y)
+        if not xp.all(norm):
+            raise ValueError(
+                f"row {int(xp.argmin(norm))} of the map is all zeros and has no direction on the sphere; make it"
+                " nonzero"
+            )
+        return Y / norm if self.radius == 1 else Y / (norm / self.radius)
+
+    def pull_back(self, Y: Array, F: Array) -> Array:
+        norm = _norms(Y)
+        if self.radius == 1:
+            return self.tangent(Y / norm, F) / norm
+        return self.tangent(Y / (norm / self.radius), F) / (norm / self.radius)
+
+    def tangent(self, U: Array, F: Array) -> Array:
+        along = array_namespace(F).sum(F * U, axis=1, keepdims=True)
+        return F - (along if self.radius == 1 else along / self.radius**2) * U
+
+    def project(self, U: Array) -> Array:
+        return self.work(U)
+
+    def retract(self, U: Array) -> Array:
+        norm = _norms(U)  # no step ends at 0, and a check would wait for the GPU
+        return U / norm if self.radius == 1 else U / (norm / self.radius)
+
+    def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
+        """Return positions (points, columns) along the great circle between two positions in a map."""
+        a, b = (np.asarray(y, dtype=np.float64) / np.linalg.norm(y) for y in (y_i, y_j))
+        angle = 2 * np.arcsin(min(np.linalg.norm(a - b) / 2, 1.0))
+        t = np.linspace(0.0, 1.0, points)[:, None]
+        path = (1 - t) * a + t * b if angle < 1e-6 else np.sin((1 - t) * angle) * a + np.sin(t * angle) * b
+        return self.radius * path / np.linalg.norm(path, axis=1, keepdims=True)
+
+
+def _norms(Y: Any) -> Any:
+    """Return the norms (n, 1) of the rows of Y."""
+    return array_namespace(Y).sum(Y * Y, axis=1, keepdims=True) ** 0.5
