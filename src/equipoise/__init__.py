@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import anndata, divergences, kernels, neighbors, spaces
+from . import anndata, divergences, geometry, kernels, neighbors, spaces
 from ._version import __version__
 from .canonical import canonical_form
 from .evaluate import compare, evaluate
@@ -73,6 +73,7 @@ __all__ = [
     "estimate_memory",
     "evaluate",
     "forces",
+    "geometry",
     "kernels",
     "load",
     "neighbors",

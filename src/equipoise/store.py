@@ -40,6 +40,7 @@ REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
     "g": "save the map, embedding_, instead",
     "h": 'compute the distances under h and use metric="precomputed"',
+    "geometry": "use a geometry of equipoise.geometry",
     "kernel": "use a kernel of equipoise.kernels",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "call set_params(random_state=0), which does not change the fitted map",
@@ -131,8 +132,9 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
             raise ValueError(f"a fitted {kind.__name__} has no attribute {name[:80]!r}")
         vars(method)[name] = value
     _require_known(kind, [name for name in state if name.startswith("_")])  # the user may add public ones
-    if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == method.n_components):
-        raise ValueError(f"the file does not contain a map in {plural(method.n_components, 'dimension')}")
+    columns = getattr(method, "n_columns", method.n_components)
+    if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == columns):
+        raise ValueError(f"the file does not contain a map with {plural(columns, 'column')}")
     return method
 
 

@@ -24,7 +24,7 @@ DEVICES = ("auto", "cpu", "cuda")
 CROSSOVER = {1: 600, 2: 1000, 3: 2300}
 
 
-def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
+def choose_engine(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs | None = None) -> str:
     """Return `name`, or for "auto" the name of the fastest suitable engine for n points in d dimensions.
 
     Parameters
@@ -34,11 +34,13 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     n, d : int
     all_pairs : bool
         Whether the divergence needs P for every pair.
+    pairs : Pairs, optional
+        How points are compared, in a curved space.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or the engine cannot work in d dimensions or with all pairs.
+        If the name is unknown, or the engine cannot work in d dimensions, with all pairs or in the space.
     """
     if not (isinstance(name, str) and name in ENGINES):
         raise ValueError(f"unknown engine {name!r}; choose from {', '.join(map(repr, ENGINES))}")
@@ -55,11 +57,24 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
             'engine="torch" stores P for the nearest neighbours, but this divergence needs all pairs;'
             ' use engine="exact"'
         )
+    if pairs is not None:
+        return _choose_curved(name, n, d, all_pairs, pairs)
     if name != "auto":
         return name
     if all_pairs or n < CROSSOVER.get(d, HIGH_CROSSOVER):
         return "exact"
     return "grid" if d <= 3 else "sampled"
+
+
+def _choose_curved(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs) -> str:
+    """Return the name of an engine for a curved space: one that sums over all pairs, or the mesh if there is one."""
+    has_mesh = pairs.native() is not None
+    if name not in ("auto", "reference", "exact") and not (name == "grid" and has_mesh):
+        others = '"grid", "exact" or "reference"' if has_mesh else '"exact" or "reference"'
+        raise ValueError(f"engine={name!r} works in flat space and on the sphere only; use engine={others}")
+    if name != "auto":
+        return name
+    return "exact" if all_pairs or d > 3 or not has_mesh or n < CROSSOVER[d] else "grid"
 
 
 def check_engine_name(engine: Any) -> None:
@@ -134,7 +149,7 @@ def make_engine(
         How points are compared, in a curved space; such spaces have the engines that `choose_engine` allows.
     """
     if pairs is not None:
-        from .curved import make_curved_engine  # a fit in the plane does not pass through it
+        from .mesh.curved_mesh import make_curved_engine  # a fit in the plane does not pass through it
 
         return make_curved_engine(name, n_threads, tol, pairs)
     if name == "torch":

@@ -33,7 +33,7 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     if isinstance(method, type) or not hasattr(method, "problem"):
         raise TypeError(f"method must be an estimator with a problem() method, such as eq.TSNE(), got {method!r}")
     Y = check_map(Y)
-    d = method.n_components
+    d = getattr(method, "n_columns", method.n_components)
     if Y.shape[1] != d:
         name = type(method).__name__
         raise ValueError(

@@ -77,13 +77,13 @@ class Geometry:
         """Return the force F on U as a tangent vector at U, along which the loss falls fastest."""
         return F
 
-    def advance(self, U: Array, V: Array) -> Array:
-        """Return U after a step along the tangent vectors V."""
-        return U + V
+    def move(self, U: Array, step: Array, velocity: Array, *, centred: bool) -> tuple[Array, Array]:
+        """Return U after a step along tangent vectors, and the velocity as tangent vectors there.
 
-    def transport(self, U: Array, V: Array) -> Array:
-        """Return the velocity V of a step that ended at U as a tangent vector at U."""
-        return self.tangent(U, V)
+        `centred` says whether U may be centred, because the loss is invariant to isometries.
+        """
+        U = self.retract(U + step) if centred else self.project(U + step)
+        return U, self.tangent(U, velocity)
 
     def project(self, U: Array) -> Array:
         """Return U projected onto the surface of valid working coordinates, such as the unit sphere."""

@@ -29,6 +29,22 @@ def across(e: Array) -> Array:
     return np.stack([-e[..., 1], e[..., 0]], axis=-1)
 
 
+def _dot(A: Array, B: Array) -> Array:
+    """Return the inner products (n, 1) of rows, in float64."""
+    return (A.astype(np.float64) * B).sum(axis=1, keepdims=True)
+
+
+def _ambient(X0: Array, X: Array, e: Array, V: Array) -> tuple[Array, Array]:
+    """Return the components on the hyperboloid of tangent vectors V, given in the orthonormal frame at X = sinh(r) e."""
+    along = _dot(V, e)
+    return along * _dot(X, e), V + (X0 - 1) * along * e
+
+
+def _boost(X0: Array, X: Array, C0: Array, C: Array) -> Array:
+    """Return the components X of points or tangent vectors after the isometry that moves the point C to the origin."""
+    return X + C * (_dot(X, C) / (1 + C0) - X0)
+
+
 def quotient(f: Array, r: Array) -> Array:
     """Return f/r; 1 where r = 0, the limit of sinh(r)/r, asinh(r)/r and the like."""
     return np.where(r > 0, f / np.where(r > 0, r, 1.0), 1.0)
@@ -60,6 +76,10 @@ class HyperbolicPairs:
         along = np.sinh(ri - rj) / 2 + np.cosh(ri) * np.sinh(rj) * g
         turn = quotient(np.sinh(ri), ri) * np.sinh(rj) * sine / 2
         return s[..., 0], along * ei + turn * across(ei)
+
+    def squared(self, s: Array) -> Array:
+        """Return the squared distance d2 for s = sinh²(d/2)."""
+        return (2 * self.radius * np.arcsinh(np.sqrt(s))) ** 2
 
     def between(self, Ui: Array, Uj: Array) -> tuple[Array, Array]:
         R = self.radius
@@ -134,33 +154,54 @@ class Hyperbolic(Geometry):
         turn = (F * across(e)).sum(axis=1, keepdims=True) * across(e)
         return F - turn + turn / quotient(np.sinh(r), r)
 
-    def transport(self, U: Array, V: Array) -> Array:
-        return V
+    def move(self, U: Array, step: Array, velocity: Array, *, centred: bool) -> tuple[Array, Array]:
+        """Return the ends of the geodesics with the initial velocities `step`, and `velocity` transported along them.
 
-    def advance(self, U: Array, V: Array) -> Array:
-        """Return the ends of the geodesics that start at U with the velocities V, given in the orthonormal frame."""
-        X, X0 = self._sheet(U)
-        _, e = polar(U)
-        V = V.astype(np.float64) / self.radius
-        v, along = np.sqrt((V**2).sum(axis=1, keepdims=True)), (V * e).sum(axis=1, keepdims=True)
-        step = V + (X0 - 1) * along * e  # the velocity on the hyperboloid: X0 times as long along e
-        return self._normal(np.cosh(v) * X + quotient(np.sinh(v), v) * step).astype(U.dtype)
+        Both are given in the orthonormal frame of `tangent`. With `centred`, an isometry then moves the mean of U to the
+        origin. On the hyperboloid −X0² + ‖X‖² = −1 all of this is linear in X: a geodesic of length D is
+        X cosh D + T sinh D for its unit tangent T, and parallel transport adds to a vector its component along T, times
+        T (cosh D − 1) + X sinh D.
+        """
+        X0, X, e = self._sheet(U)
+        S0, S = _ambient(X0, X, e, step / self.radius)
+        W0, W = _ambient(X0, X, e, velocity / self.radius)
+        D2 = _dot(step, step) / self.radius**2
+        D = np.sqrt(D2)
+        grown, ratio = np.cosh(D), quotient(np.sinh(D), D)
+        share = _dot(velocity, step) / self.radius**2 / np.where(D2 > 0, D2, 1.0)
+        W0, W = (w + share * ((grown - 1) * s + D2 * ratio * x) for w, s, x in ((W0, S0, X0), (W, S, X)))
+        X0, X = grown * X0 + ratio * S0, grown * X + ratio * S
+        moved = self._normal(X)
+        if centred:
+            C0, C, _ = self._sheet(self._mean(moved)[None])
+            X0, X, W = C0 * X0 - _dot(C, X), _boost(X0, X, C0, C), _boost(W0, W, C0, C)
+            moved = self._normal(X)
+        _, e = polar(moved)
+        along = _dot(W, e)
+        W = W + (along / X0 - along) * e
+        return moved.astype(U.dtype), (self.radius * W).astype(velocity.dtype)
 
     def retract(self, U: Array) -> Array:
-        """Return U after the isometry that moves its mean to the origin."""
-        return self.translated(U, U.mean(axis=0, dtype=np.float64))
+        return self.translated(U, self._mean(U))
+
+    def _mean(self, U: Array) -> Array:
+        """Return the first Newton step (2,), from the origin, towards the point with the least Σ d².
+
+        The gradient of ½d² is −u, and its second derivative is 1 along u and (r/R) coth(r/R) across it.
+        """
+        r = polar(U)[0] / self.radius
+        stiffness = (1 + quotient(r, np.tanh(r))) / 2
+        return U.mean(axis=0, dtype=np.float64) / float(stiffness.mean(dtype=np.float64))
 
     def translated(self, U: Array, c: Array) -> Array:
         """Return U after the isometry that moves the point c (2,), in normal coordinates, to the origin."""
-        X, X0 = self._sheet(U)
-        C, C0 = self._sheet(np.asarray(c)[None])
-        boost = X + C * ((X * C).sum(axis=1, keepdims=True) / (1 + C0) - X0)
-        return self._normal(boost).astype(U.dtype)
+        (X0, X, _), (C0, C, _) = self._sheet(U), self._sheet(np.asarray(c)[None])
+        return self._normal(_boost(X0, X, C0, C)).astype(U.dtype)
 
-    def _sheet(self, U: Array) -> tuple[Array, Array]:
-        """Return the points on the hyperboloid X0² = 1 + ‖X‖²: X = sinh(r) e (n, 2) and X0 = cosh r (n, 1)."""
+    def _sheet(self, U: Array) -> tuple[Array, Array, Array]:
+        """Return points on the hyperboloid, X0 = cosh r (n, 1) and X = sinh(r) e (n, 2), and e (n, 2)."""
         r, e = polar(U.astype(np.float64) / self.radius)
-        return np.sinh(r) * e, np.cosh(r)
+        return np.cosh(r), np.sinh(r) * e, e
 
     def _normal(self, X: Array) -> Array:
         """Return the normal coordinates of points X on the hyperboloid."""
@@ -170,7 +211,7 @@ class Hyperbolic(Geometry):
     def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
         """Return positions (points, 2) along the shortest path, an arc of a circle orthogonal to the rim of the disk."""
         ends = np.array([y_i, y_j], dtype=np.float64)
-        X, _ = self._sheet(self.work(ends))
+        _, X, _ = self._sheet(self.work(ends))
         d = float(self.distance(ends[0], ends[1])) / self.radius
         t = np.linspace(0.0, 1.0, points)[:, None]
         weights = (1 - t, t) if d < 1e-6 else (np.sinh((1 - t) * d) / np.sinh(d), np.sinh(t * d) / np.sinh(d))

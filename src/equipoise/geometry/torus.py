@@ -81,9 +81,6 @@ class Torus(Geometry):
     def work(self, Y: Array) -> Array:
         return self.project(Y)
 
-    def transport(self, U: Array, V: Array) -> Array:
-        return V
-
     def project(self, U: Array) -> Array:
         xp = array_namespace(U)
         L = xp.asarray(np.array(self.period), dtype=U.dtype)

@@ -26,9 +26,11 @@ from ..arrays.memory_limits import (
 from ..arrays.namespace import (
     array_namespace,
     from_cupy,
+    is_auto,
     is_cupy,
     is_finite,
     is_integer,
+    is_positive,
     is_tensor,
     main_array,
     to_cupy,
@@ -36,8 +38,9 @@ from ..arrays.namespace import (
 )
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
-from ..memory import require_address_space
+from ..memory import require_address_space, require_memory_for_pairs
 from ..neighbors.search import MOST_THREADS
+from ..optimize.rules import Momentum, Rule
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
 
@@ -231,6 +234,39 @@ def check_n_components(n_components: Any) -> None:
     """Raise unless n_components is a positive integer."""
     if not (is_integer(n_components) and n_components >= 1):
         raise ValueError(f"n_components must be an integer >= 1, got {n_components!r}")
+
+
+def check_forces(method: Any) -> None:
+    """Raise unless the parameters that all methods of attraction and repulsion share are valid."""
+    check_n_components(method.n_components)
+    if not is_auto(method.learning_rate) and not is_positive(method.learning_rate):
+        raise ValueError(f'learning_rate must be a positive number or "auto", got {method.learning_rate!r}')
+    early = method.resolve_early_exaggeration()
+    for name, value in (("early_exaggeration", early), ("exaggeration", method.exaggeration)):
+        if not is_positive(value):
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not isinstance(method.deterministic, bool | np.bool_):
+        raise ValueError(f"deterministic must be True or False, got {method.deterministic!r}")
+    if not (is_positive(method.tol) and method.tol < 1):
+        raise ValueError(f"tol must be a number above 0 and below 1, got {method.tol!r}")
+
+
+def require_memory_for_method(method: Any, n: int, bytes_per_pair: float, all_pairs: bool) -> None:
+    """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
+    others = 'engine="grid" or "sampled", which store neighbours only'
+    if all_pairs:
+        others = "an Alpha divergence with alpha < 1, which needs the affinities of neighbours only"
+    if bytes_per_pair:
+        require_memory_for_pairs(n, bytes_per_pair, type(method).__name__, f"use fewer rows, or {others}")
+
+
+def check_optimizer(optimizer: Any) -> Rule:
+    """Return the optimiser rule, `Momentum()` for None; raise if it is not a rule."""
+    if optimizer is None:
+        return Momentum()
+    if isinstance(optimizer, type) or not hasattr(optimizer, "step"):
+        raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {optimizer!r}")
+    return optimizer
 
 
 def check_callbacks(callbacks: Any, random_state: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import geometry, kernels
+from .. import kernels
 from .._optional import import_optional
 from .._types import Matrix
 from ..affinities import perplexity as affinities
@@ -61,6 +61,12 @@ class NeighborEmbedding(Embedding):
         return Alpha(-1.0)
 
     def _geometry(self) -> Geometry:
+        if self.g is None:
+            return super()._geometry()
+        if not (isinstance(self.geometry, str) and self.geometry == "plane"):
+            raise ValueError(
+                f'g is a metric of the plane, but geometry={self.geometry!r}; use geometry="plane" or g=None'
+            )
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
     def _input(self, X: Any) -> Input:
@@ -297,19 +303,34 @@ class SphericalSNE(NeighborEmbedding):
         Dimension d of the space around the sphere; with d = 1 the sphere consists of two points.
     rho : float, default=0.95
         Parameter ρ of the kernel, in [0, 1); larger values sharpen the kernel.
+    geometry : {"sphere"}, default="sphere"
+        The unit sphere. Other methods have spheres of other sizes, on which `n_components` is the dimension of the
+        surface: `GSNE(geometry="sphere")`.
     """
 
     n_components: int = 3
     _: KW_ONLY
+    geometry: Any = "sphere"
     rho: float = 0.95
 
     def _kernel(self) -> Kernel:
         return kernels.SphericalExit(self.rho, self.n_components)
 
-    def _geometry(self) -> geometry.Geometry:
+    def _geometry(self) -> Geometry:
         if self.g is not None:
             raise ValueError("SphericalSNE uses the metric of the sphere and does not support g; use g=None")
-        return geometry.Sphere()
+        if not (isinstance(self.geometry, str) and self.geometry == "sphere"):
+            raise ValueError(
+                f'SphericalSNE has geometry="sphere", not {self.geometry!r}; for another geometry use another method,'
+                " such as TSNE"
+            )
+        from ..geometry import Sphere
+
+        return Sphere()
+
+    @property
+    def n_columns(self) -> int:
+        return self.n_components
 
     def _map_dimension(self) -> int:
         return self.n_components - 1

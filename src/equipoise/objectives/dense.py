@@ -13,7 +13,6 @@ from ..arrays.csr import is_sparse, permuted
 from ..arrays.namespace import array_namespace, at_least, at_most, device_of, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
-from ..geometry import Pairs
 from ..kernels import Kernel
 from .base import Balance
 

@@ -95,6 +95,8 @@ class GradientSteps(Steps[State]):
     phases : sequence of Phase
     """
 
+    centred = True  # the map may be centred after each step
+
     def __init__(self, forces: Forces, geometry: Geometry, rule: Rule, phases: Sequence[Phase]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
@@ -198,12 +200,9 @@ class GradientSteps(Steps[State]):
         """Take one step of a phase against the gradient at state.U."""
         rule, length = self.rule, self.forces.length
         rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
-        U = self._retract(state.U + rule.step(state, gradient, rate, phase.late, length))
-        state.velocity = self.geometry.tangent(U, state.velocity)
-        state.U, state.iteration = U, state.iteration + 1
-
-    def _retract(self, U: Array) -> Array:
-        return self.geometry.retract(U)
+        step = rule.step(state, gradient, rate, phase.late, length)
+        state.U, state.velocity = self.geometry.move(state.U, step, state.velocity, centred=self.centred)
+        state.iteration += 1
 
     def skip_ahead(self, state: State, last: int) -> None:
         every = self.rule.every

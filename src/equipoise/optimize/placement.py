@@ -115,6 +115,8 @@ class FrozenForces:
 class PlacementSteps(GradientSteps):
     """Gradient steps of points that do not interact: no reports or centring, and phases differ in momentum only."""
 
+    centred = False
+
     def start_progress(self, n_iter: int, done: int) -> list[Callback]:
         return []
 
@@ -129,9 +131,6 @@ class PlacementSteps(GradientSteps):
 
     def check_result(self, state: State) -> None:
         """Do nothing: `transform` names the rows that cannot be placed."""
-
-    def _retract(self, U: Array) -> Array:
-        return self.geometry.project(U)
 
 
 def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_threads: int) -> Array:

@@ -211,7 +211,7 @@ def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
 
     `error` is the maximum relative error of the force between two points.
     """
-    h, radius = _cheapest(kernel, error, n, np.array(span))
+    h, radius = cheapest(kernel, error, n, np.array(span))
     size = mesh_size(h, span)
     double = needs_float64(kernel, n, span, size) or max(size) > 2**13  # float32 resolves 1/2000 of a cell up to here
     return Plan(h, size, radius, np.float64 if double else np.float32)
@@ -253,12 +253,12 @@ def span_of(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple[flo
     return tuple(length * 2.0 ** (rung / per_octave) for rung in rungs)
 
 
-def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
+def cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
     """Return the mesh width and the radius of the near field (0 for none) of the cheapest mesh."""
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:
-        h = min(h, _step_up(widest / 8, kernel.length))
+        h = min(h, step_up(widest / 8, kernel.length))
         plain = NODE * _nodes(span, h)
     finest = np.log2(widest / (256 if d == 3 else 4096) / kernel.length)
     widths = kernel.length * 2 ** (np.ceil(2 * np.arange(finest, np.log2(widest / 8 / kernel.length), 0.5)) / 2)
@@ -332,6 +332,6 @@ def _nodes(span: Array, h: float) -> float:
     return float(np.prod(span / h + BEYOND))
 
 
-def _step_up(h: float, unit: float) -> float:
+def step_up(h: float, unit: float) -> float:
     """Return the smallest unit · 2^(k/8), with an integer k, that is not below h."""
     return float(unit * 2 ** (np.ceil(STEPS * np.log2(h / unit)) / STEPS))

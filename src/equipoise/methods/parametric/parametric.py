@@ -114,7 +114,7 @@ class Parametric(Estimator):
 
     @property
     def _n_features_out(self) -> int:
-        return self._method().n_components
+        return self._method().n_columns
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         # The table; for a batch, the values in the layers of the default encoder at both ends of every edge and the
@@ -185,17 +185,22 @@ class Parametric(Estimator):
         table = TrainingRows(rows, torch.device(device))
         with seeded(settings.threads, seed, torch.device("cpu")):
             if self.encoder is not None:
-                encoder = copy_encoder(self.encoder, table, method.n_components)
+                encoder = copy_encoder(self.encoder, table, method.n_columns)
             else:
                 # A wider initial map does not converge: at large distances kernels are power laws, forces do not
                 # depend on the scale, and noise widens the map. Measured for p-SNE on 1,400 digits: final loss 3.50
                 # from 10 kernel lengths, 0.87 from one.
-                encoder = default_encoder(table, method.n_components, method.output_kernel().length)
+                encoder = default_encoder(table, method.n_columns, method.output_kernel().length)
         _, checkpoints = split_callbacks(self.callbacks)
         method = clone(method).set_params(init="random", random_state=seed, callbacks=checkpoints, verbose=0)
         if self.n_jobs is not None:
             method.set_params(n_jobs=self.n_jobs)
         problem = method.problem(X, y)
+        if problem.geometry.pairs is not None:
+            raise ValueError(
+                f"Parametric trains in flat space and on the sphere, not with geometry={method.geometry!r}; use"
+                ' geometry="plane" or "sphere"'
+            )
         loss = stochastic(problem.objective, len(table), table.device)
         return Training(encoder, table, loss, problem.geometry, settings), problem
 
