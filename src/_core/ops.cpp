@@ -10,6 +10,7 @@
 #include "primitives/momentum.hpp"
 #include "primitives/near_field.hpp"
 #include "primitives/negatives.hpp"
+#include "primitives/polar_near.hpp"
 #include "primitives/sampled.hpp"
 #include "stress.hpp"
 
@@ -23,6 +24,7 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.field_at = field_at<R>;
     ops.curved_edges = curved_edges<R>;
     ops.curved_field = curved_field<R>;
+    ops.polar_near = polar_near<R>;
     ops.field_offsets = field_offsets<R>;
     ops.spread = spread<R>;
     ops.convolve = convolve<R>;

@@ -23,6 +23,9 @@ template <class R> struct Ops {
                          EdgeSums, int threads);
     void (*curved_field)(const Space &, const Kernel &, Charges, Points<R> targets, Points<R> Y, FieldSums,
                          int threads);
+    // Add the pairs of the hyperbolic plane closer than rings.reach.
+    void (*polar_near)(const Space &, const Table &, const Rings &, Points<R> targets, Points<R> Y, Charges, FieldSums,
+                       int threads);
     // The field of the points at these offsets only. The pairs of a graph, unless its indptr is null, have weight 1.
     void (*field_offsets)(const Kernel &, Charges, Points<R> Y, const Offsets &, const Csr &graph, FieldSums,
                           int threads);

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
+from scipy.linalg import solve_banded
 
 from ... import _core
 from ..._types import Array
 from ...geometry import HyperbolicPairs
 from ...kernels import Kernel
 from ..cpu import charge_columns
-from .plan import ORDER, PADDING, SPLINE, mesh_width, needs_float64, step_up
+from ..tables import Table, tabulate
+from .plan import CLUMP, ORDER, PADDING, PAIR, RADIUS, SPLINE, mesh_width, near_radius, needs_float64, split, step_up
 from .torus_mesh import AFTER, BEFORE, fold, symbol, unfold
 
 # Rings beyond the points, on either side. A spline needs 3; the error at the ends of a collocation that is continued
@@ -31,13 +33,21 @@ KEPT, KEPT_MORE = 1.25, 8
 CENTRE = 0.02  # in mesh widths: nearer to the origin, the direction of the force is that at this distance
 
 
+# The cost of a step in nanoseconds on one thread, per entry of the matrices; it includes a share of their computation,
+# which takes about 100 ns per entry, each time that the disk grows. Measured on hyperbolic maps of 70,000 digits.
+ENTRY = 5.0
+NODE = 20.0  # per node of the mesh, with its Fourier transform
+FINEST = 2**28  # matrix entries, 1 GB: finer meshes are not used; chosen
+
+
 class PolarPlan(NamedTuple):
     """The parameters of a transform on a polar mesh."""
 
     h: float  # distance of the rings, and of the angles on the outermost
     rings: int
-    levels: int  # the number of angles is divisible by 2^levels
+    levels: int  # the number of angles is divisible by 2^(levels + 1)
     angles: int
+    reach: float  # radius of the near field, 0 for none
     dtype: type[np.floating]
 
 
@@ -61,29 +71,69 @@ class PolarSource:
 
 @lru_cache(maxsize=4096)
 def polar_plan(kernel: Kernel, error: float, n: int, span: float, radius: float) -> PolarPlan:
-    """Return the plan for n points in the disk whose circumference is 2π · `span`.
+    """Return the cheapest plan for n points in the disk whose circumference is 2π · `span`.
 
     `error` is the maximum relative error of the force between two points, in the flat plane.
-
-    Raises
-    ------
-    ValueError
-        If no mesh resolves the kernel.
     """
-    h = mesh_width(kernel, error, 2)
-    if h == 0:
-        raise ValueError(
-            f'{kernel} is too sharp for the polar mesh of the hyperbolic plane; use engine="exact", or a larger tol'
-        )
     largest = radius * float(np.arcsinh(span / radius))
-    h = min(h, step_up(largest / 8, kernel.length))
+    h, reach = _cheapest(kernel, error, n, span, radius)
+    rings, levels, angles = _mesh_size(h, span, largest)
+    double = needs_float64(kernel, n, (largest,), (rings, angles)) or angles > 2**15
+    return PolarPlan(h, rings, levels, angles, reach, np.float64 if double else np.float32)
+
+
+def _mesh_size(h: float, span: float, largest: float) -> tuple[int, int, int]:
+    """Return the number of rings, of levels and of angles of a mesh of width h."""
     rings = int(np.ceil(largest / h)) + 2 * MARGIN + 1
     angles = max(int(np.ceil(2 * np.pi * span / h)), FEWEST)
     levels = min(LEVELS, int(np.log2(angles / FEWEST)))
-    angles = 2**levels * fft.next_fast_len(-(-angles // 2**levels), real=True)
-    angles += angles % 2
-    double = needs_float64(kernel, n, (largest,), (rings, angles)) or angles > 2**15
-    return PolarPlan(h, rings, levels, angles, np.float64 if double else np.float32)
+    unit = 2 ** (levels + 1)  # every level has an even number of angles
+    return rings, levels, unit * fft.next_fast_len(-(-angles // unit), real=True)
+
+
+def _cheapest(kernel: Kernel, error: float, n: int, span: float, radius: float) -> tuple[float, float]:
+    """Return the mesh width and the radius of the near field (0 for none) of the cheapest mesh."""
+    largest = radius * float(np.arcsinh(span / radius))
+    area = 4 * np.pi * (radius * float(np.sinh(largest / (2 * radius)))) ** 2
+
+    def cost(h: float) -> tuple[float, float]:
+        """Return the cost of a mesh of width h, and the entries of its matrices."""
+        rings, angles = largest / h + 2 * MARGIN, max(2 * np.pi * span / h, FEWEST)
+        entries = angles / 2 * min(rings**2, 2 * (radius / h + MARGIN) ** 2)  # see _group
+        return ENTRY * entries + NODE * rings * angles, entries
+
+    widest = step_up(largest / 8, kernel.length)
+    h = min(mesh_width(kernel, error, 2), widest)
+    plain, entries = cost(h) if h > 0 else (np.inf, np.inf)
+    if entries > FINEST:
+        plain = np.inf
+    widths = widest * 2.0 ** (-np.arange(20) / 2)
+    pairs = n * np.minimum(n, CLUMP * n * np.pi * (RADIUS * widths) ** 2 / area)
+    costs = [cost(width)[0] + 2 * PAIR * count for width, count in zip(widths, pairs, strict=True)]
+    best = int(np.argmin(costs))
+    if plain <= costs[best]:
+        return h, 0.0
+    return float(widths[best]), near_radius(kernel, error, 2, float(widths[best]))
+
+
+@lru_cache(maxsize=16)
+def polar_near_table(kernel: Kernel, reach: float, radius: float) -> Table:
+    """Return the table of the near part of a kernel as a function of x = (2R sinh(d/2R))²."""
+    part, pairs = split(kernel, reach), HyperbolicPairs(radius)
+
+    def chord(d: float) -> float:
+        return 2 * radius * float(np.sinh(d / (2 * radius)))
+
+    def value(x: Array) -> Array:
+        return part.near(pairs.squared(x / (4 * radius**2)))
+
+    def slope(x: Array) -> Array:
+        d2 = pairs.squared(x / (4 * radius**2))
+        d = np.sqrt(d2) / radius
+        return part.near_slope(d2) * d / np.sinh(d)  # dd2/dx = (d/R) / sinh(d/R)
+
+    low = 1e-6 * min(kernel.length, reach)
+    return tabulate(value, slope, low, chord(reach), chord(kernel.kink) if kernel.kink > 0 else 0.0)
 
 
 class PolarTransform:
@@ -95,8 +145,9 @@ class PolarTransform:
     """
 
     def __init__(self, kernel: Kernel, plan: PolarPlan, radius: float):
-        self.plan, self.pairs = plan, HyperbolicPairs(radius)
-        h, rings, levels, angles, self.dtype = plan
+        self.kernel, self.plan, self.pairs = kernel, plan, HyperbolicPairs(radius)
+        h, rings, levels, angles, reach, self.dtype = plan
+        self.near = split(kernel, reach).near if reach > 0 else None
         self.at_zero = float(kernel.value(np.zeros(1))[0])
         r = (np.arange(rings) - MARGIN) * h
         # A constant shift changes no force; the value at the largest distance keeps the digits of a small embedding.
@@ -116,7 +167,11 @@ class PolarTransform:
         a, b = r[own][:, None, None] / R, r[start:][None, :, None] / R
         t = np.pi * np.arange(angles // 2 + 1) / (angles // 2)
         s = np.sinh((a - b) / 2) ** 2 + np.sinh(a) * np.sinh(b) * np.sin(t / 2) ** 2
-        k = kernel.value(self.pairs.squared(np.maximum(s, 0.0))) - self.shift
+        d2 = self.pairs.squared(np.maximum(s, 0.0))
+        k = kernel.value(d2) - self.shift
+        if self.near is not None:
+            inside = d2 < self.plan.reach**2
+            k[inside] -= self.near(d2[inside])
         return fft.dct(k, type=1, axis=-1, overwrite_x=True) * (self.plan.angles / angles)
 
     def _group(self, q: int, blocks: list[Array], level: Array) -> tuple[int, int, Array]:
@@ -136,8 +191,9 @@ class PolarTransform:
             inner, outer = own - start, np.arange(self.starts[p], rings) - start
             K[:, inner[:, None], outer] = part
             K[:, outer[:, None], inner] = np.swapaxes(part, 1, 2)
-        inverse = np.linalg.inv(collocation(rings - start))
-        K = inverse @ K @ inverse.T
+        A = collocation(rings - start)
+        K = np.swapaxes(_solve(A, K), 1, 2)  # A⁻¹ K A⁻ᵀ, one side at a time; K is symmetric
+        K = _solve(A, K)
         K /= (symbol(angles)[first:end] ** 2)[:, None, None]
         return first, start, np.ascontiguousarray(K, dtype=self.dtype)
 
@@ -146,7 +202,7 @@ class PolarTransform:
 
         At the source's own points, Φ_i includes the self term c_i k(0) (`at_zero`).
         """
-        m, (h, rings, _, angles, dtype) = source.charges.shape[1], self.plan
+        m, (h, rings, _, angles, _, dtype) = source.charges.shape[1], self.plan
         size = np.array([rings, angles + BEFORE + AFTER], np.int64)
         mesh = _core.Mesh(np.array([-float(MARGIN), -float(BEFORE)]), 1.0, size)
         nodes = int(np.prod(size))
@@ -155,6 +211,7 @@ class PolarTransform:
         inner = self._convolved(fold(grid[: m * nodes].reshape(m, *size), 2), n_threads)
         grid[: m * nodes] = unfold(inner, 2).ravel()
         shift = self.shift * source.charges.sum(axis=0)
+        near = self._sorted(source) if self.near is not None else None
 
         def at(targets: Array) -> tuple[Array, Array]:
             r, t = polar_coordinates(targets)
@@ -164,9 +221,23 @@ class PolarTransform:
             potential += shift
             along, across = half[:, :, 0] / h, half[:, :, 1] * (angles / (2 * np.pi) / r)[:, None]
             c, s = np.cos(t)[:, None], np.sin(t)[:, None]
-            return potential, 2 * np.stack([along * c - across * s, along * s + across * c], axis=-1)
+            half = np.stack([along * c - across * s, along * s + across * c], axis=-1)
+            if near is not None:
+                table = polar_near_table(self.kernel, self.plan.reach, self.pairs.radius)
+                T = np.ascontiguousarray(targets, dtype=dtype)
+                _core.polar_near(self.pairs.native(), *table, *near[:3], T, *near[3:], potential, half, n_threads)
+            return potential, 2 * half
 
         return at
+
+    def _sorted(self, source: PolarSource) -> tuple[float, Array, Array, Array, Array]:
+        """Return the width of rings, and the points sorted by ring and angle: angles, first of each ring, Y, charges."""
+        r, t = polar_coordinates(source.Y)
+        ring = np.floor(r / self.plan.reach)
+        order = np.argsort(8 * ring + t)
+        starts = np.searchsorted(ring[order], np.arange(int(ring.max()) + 2)).astype(np.int64)
+        Y = np.ascontiguousarray(source.Y[order], dtype=self.dtype)
+        return self.plan.reach, t[order], starts, Y, np.ascontiguousarray(source.charges[order])
 
     def _nodes(self, r: Array, t: Array) -> Array:
         """Return positions on the mesh, in mesh widths from the origin and the angle 0."""
@@ -190,6 +261,16 @@ def polar_coordinates(Y: Array) -> tuple[Array, Array]:
     x, y = np.ascontiguousarray(Y.T, dtype=np.float64)
     t = np.arctan2(y, x)
     return np.sqrt(x**2 + y**2), np.where(t < 0, t + 2 * np.pi, t)
+
+
+def _solve(A: Array, K: Array) -> Array:
+    """Return A⁻¹ K for a banded matrix A (n, n) and matrices K (m, n, n)."""
+    m, n, _ = K.shape
+    bands = np.zeros((5, n))
+    for offset in range(-2, 3):
+        bands[2 - offset, max(offset, 0) : n + min(offset, 0)] = np.diag(A, offset)
+    right = np.ascontiguousarray(np.moveaxis(K, 0, 1)).reshape(n, m * n)
+    return np.moveaxis(solve_banded((2, 2), bands, right, overwrite_b=True).reshape(n, m, n), 0, 1)
 
 
 def collocation(size: int) -> Array:
