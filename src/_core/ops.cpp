@@ -6,6 +6,7 @@
 #include "neighbors/nearest.hpp"
 #include "primitives/exact.hpp"
 #include "primitives/fourier.hpp"
+#include "primitives/hyperbolic_steps.hpp"
 #include "primitives/mesh.hpp"
 #include "primitives/momentum.hpp"
 #include "primitives/near_field.hpp"
@@ -24,7 +25,8 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.field_at = field_at<R>;
     ops.curved_edges = curved_edges<R>;
     ops.curved_field = curved_field<R>;
-    ops.polar_near = polar_near<R>;
+    ops.hyperbolic_move = hyperbolic_move<R>;
+    ops.hyperbolic_translate = hyperbolic_translate<R>;
     ops.field_offsets = field_offsets<R>;
     ops.spread = spread<R>;
     ops.convolve = convolve<R>;
@@ -44,6 +46,7 @@ constexpr Backend make_backend() {
     backend.f32 = make_ops<float>();
     backend.f64 = make_ops<double>();
     backend.edges_to = edges_to;
+    backend.polar_near = polar_near;
     backend.negatives_step = negatives_step;
     backend.pair_distances = pair_distances;
     backend.condensed_distances = condensed_distances;

@@ -23,9 +23,9 @@ template <class R> struct Ops {
                          EdgeSums, int threads);
     void (*curved_field)(const Space &, const Kernel &, Charges, Points<R> targets, Points<R> Y, FieldSums,
                          int threads);
-    // Add the pairs of the hyperbolic plane closer than rings.reach.
-    void (*polar_near)(const Space &, const Table &, const Rings &, Points<R> targets, Points<R> Y, Charges, FieldSums,
-                       int threads);
+    // Move points of the hyperbolic plane and their velocities, in place: along geodesics, and by an isometry.
+    void (*hyperbolic_move)(double radius, Points<R> step, R *Y, R *velocity, int threads);
+    void (*hyperbolic_translate)(double radius, double c0, double c1, std::int64_t n, R *Y, R *velocity, int threads);
     // The field of the points at these offsets only. The pairs of a graph, unless its indptr is null, have weight 1.
     void (*field_offsets)(const Kernel &, Charges, Points<R> Y, const Offsets &, const Csr &graph, FieldSums,
                           int threads);
@@ -64,6 +64,9 @@ struct Backend {
     // kernel that is neither rational nor tabulated.
     bool (*edges_to)(const Kernel &, const Weights &A, Points<float> targets, Points<float> Y, double *force,
                      int threads);
+    // Add the pairs of the hyperbolic plane closer than rings.reach.
+    void (*polar_near)(const Space &, const Table &, const Rings &, Points<float> targets, Points<float> Y, Charges,
+                       FieldSums, int threads);
     // Write the map to `out` after the edges due before `until` have acted; the graph stores the period of each edge.
     void (*negatives_step)(const Negatives &, const Weights &graph, const float *degrees, float *due, Points<float> Y,
                            float *out, int threads);

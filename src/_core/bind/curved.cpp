@@ -95,11 +95,11 @@ template <class R> void bind_curved_field(nb::module_ &m) {
         " of its own sum.");
 }
 
-template <class R> void bind_polar_near(nb::module_ &m) {
+void bind_polar_near(nb::module_ &m) {
     m.def(
         "polar_near",
         [](const eq::Space &space, Segments segments, int first, float scale, double reach, Vector<double> angles,
-           Vector<std::int64_t> starts, Matrix<R> targets, Matrix<R> Y, Matrix<double> charges,
+           Vector<std::int64_t> starts, Matrix<float> targets, Matrix<float> Y, Matrix<double> charges,
            OutMatrix<double> potential, OutCube half_gradient, int threads) {
             const std::int64_t n = std::int64_t(Y.shape(0)), count = std::int64_t(starts.shape(0)) - 1;
             require(space.kind == eq::Space::Kind::hyperbolic && Y.shape(1) == 2 && targets.shape(1) == 2,
@@ -115,12 +115,39 @@ template <class R> void bind_polar_near(nb::module_ &m) {
             const eq::Table table = make_table(segments, first, scale);
             const eq::Rings rings{reach, angles.data(), starts.data(), count};
             eq::ReleaseGil release;
-            ops<R>().polar_near(space, table, rings, points(targets), points(Y), as_charges(charges), out, threads);
+            backend().polar_near(space, table, rings, points(targets), points(Y), as_charges(charges), out, threads);
         },
         "space"_a, array("segments"), "first"_a, "scale"_a, "reach"_a, array("angles"), array("starts"),
         array("targets"), array("Y"), array("charges"), array("potential"), array("half_gradient"), "threads"_a,
         "Add the pairs of the hyperbolic plane closer than `reach` to Φ and ½∇Φ at the targets. Y is sorted by rings of"
         " this width, ring q from starts[q], and by angle.");
+}
+
+template <class R> void bind_hyperbolic_steps(nb::module_ &m) {
+    m.def(
+        "hyperbolic_move",
+        [](double radius, Matrix<R> step, OutMatrix<R> Y, OutMatrix<R> velocity, int threads) {
+            require(radius > 0 && std::isfinite(radius), "radius must be positive and finite");
+            require(step.shape(1) == 2 && Y.shape(1) == 2 && velocity.shape(1) == 2 && Y.shape(0) == step.shape(0) &&
+                        velocity.shape(0) == step.shape(0),
+                    "step, Y and velocity must have shape (n, 2)");
+            eq::ReleaseGil release;
+            ops<R>().hyperbolic_move(radius, points(step), Y.data(), velocity.data(), threads);
+        },
+        "radius"_a, array("step"), array("Y"), array("velocity"), "threads"_a,
+        "Move points (n, 2) of the hyperbolic plane along geodesics, with their velocities, in place.");
+    m.def(
+        "hyperbolic_translate",
+        [](double radius, double c0, double c1, OutMatrix<R> Y, OutMatrix<R> velocity, int threads) {
+            require(radius > 0 && std::isfinite(radius), "radius must be positive and finite");
+            require(Y.shape(1) == 2 && velocity.shape(1) == 2 && velocity.shape(0) == Y.shape(0),
+                    "Y and velocity must have shape (n, 2)");
+            eq::ReleaseGil release;
+            ops<R>().hyperbolic_translate(radius, c0, c1, std::int64_t(Y.shape(0)), Y.data(), velocity.data(), threads);
+        },
+        "radius"_a, "c0"_a, "c1"_a, array("Y"), array("velocity"), "threads"_a,
+        "Move points (n, 2) by the isometry that takes the point (c0, c1) to the origin, with their velocities, in"
+        " place.");
 }
 
 }  // namespace
@@ -133,6 +160,7 @@ void bind_curved(nb::module_ &m) {
     bind_curved_edges<double, double>(m);
     bind_curved_field<float>(m);
     bind_curved_field<double>(m);
-    bind_polar_near<float>(m);
-    bind_polar_near<double>(m);
+    bind_polar_near(m);
+    bind_hyperbolic_steps<float>(m);
+    bind_hyperbolic_steps<double>(m);
 }

@@ -174,6 +174,10 @@ template <class R> void curved_field(const Space &space, const Kernel &kernel, C
 
 template <class R> void curved_edges(const Space &space, const Kernel &kernel, double b, const Weights &A,
                                      Points<R> targets, Points<R> Y, EdgeSums out, int threads) {
+    if constexpr (sizeof(R) == sizeof(float))
+        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 &&
+            curved_sparse_edges(space, kernel, A, targets, Y, out, threads))
+            return;
     with_space(space, targets, Y, [&](const auto &in) {
         edges_in_space<R>(kernel, b, A, in, targets.data == nullptr ? Y.n : targets.n, out, threads);
     });

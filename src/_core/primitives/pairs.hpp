@@ -1,6 +1,7 @@
 // Pairs of points in flat space, on the torus and in the hyperbolic plane: squared distances and directions.
 #pragma once
 #include "primitives/kernels.hpp"
+#include "primitives/sparse_edges.hpp"
 #include "primitives/tiles.hpp"
 
 namespace eq {
@@ -133,6 +134,19 @@ EQ_INLINE void value_and_slope(const Geodesic<R, K> &k, R x, R *value, R *slope)
     *slope *= factor;
 }
 
+// A point r e of the hyperbolic plane of curvature -1; at the origin, e = (1, 0).
+struct HyperbolicPoint {
+    double r, sinh, cosh, e[2];
+    EQ_INLINE HyperbolicPoint(double a, double b) : r(__builtin_sqrt(a * a + b * b)) {
+        const double grown = expm1(r);
+        sinh = 0.5 * (grown + grown / (grown + 1));
+        cosh = __builtin_sqrt(1 + sinh * sinh);
+        e[0] = r > 0 ? a / r : 1.0;
+        e[1] = r > 0 ? b / r : 0.0;
+    }
+    EQ_INLINE double sinhc() const { return r > 0 ? sinh / r : 1.0; }
+};
+
 // The hyperbolic plane in normal coordinates y = R r e at the origin, with a unit vector e. The pairs are
 //   x = 4R² (h² + S_i S_j g),  h = sinh((r_i - r_j)/2),  S = sinh r,  g = |e_i - e_j|²/4,
 // and ½ ∂x/∂y_i along e_i and across it: 2R (h cosh((r_i - r_j)/2) + cosh(r_i) S_j g) and R (S_i/r_i) S_j sin(t_i - t_j).
@@ -152,15 +166,14 @@ template <class R> struct HyperbolicSpace {
 
     void prepare(Points<R> points, R *out, std::int64_t step) const {
         for (std::int64_t i = 0; i < points.n; ++i) {
-            const double a = double(points.row(i)[0]) / radius, b = double(points.row(i)[1]) / radius;
-            const double r = __builtin_sqrt(a * a + b * b), grown = expm1(r), s = 0.5 * (grown + grown / (grown + 1));
-            const double values[COLUMNS] = {r, s, r > 0 ? a / r : 1.0, r > 0 ? b / r : 0.0,
-                                            __builtin_sqrt(1 + s * s), r > 0 ? s / r : 1.0};
+            const HyperbolicPoint at(double(points.row(i)[0]) / radius, double(points.row(i)[1]) / radius);
+            const double values[COLUMNS] = {at.r, at.sinh, at.e[0], at.e[1], at.cosh, at.sinhc()};
             for (int c = 0; c < COLUMNS; ++c) out[c * step + i] = R(values[c]);
         }
     }
 
     template <class K> EQ_INLINE Geodesic<R, K> kernel(const K &k) const { return {k, R(radius * radius)}; }
+    EQ_INLINE const Tabulated<R> &kernel(const Tabulated<R> &k) const { return k; }  // already a function of x
     EQ_INLINE void finish(std::int64_t i, double *v) const {
         const double a = T[e0 * t_stride + i], b = T[e1 * t_stride + i], along = v[0], across = v[1];
         v[0] = along * a - across * b;
@@ -194,6 +207,82 @@ template <class R> struct HyperbolicSpace {
         fill(pairs, i, [&](const R *column, R own, R *out) { take<TILE>(column, index, count, own, out); });
     }
 };
+
+// The same pairs for sparse_rows(), 8 at a time in float32.
+template <int W> struct TorusRows {
+    static constexpr int COMPONENTS = W;
+    float period[W], inverse[W];  // 0 beyond the coordinates
+    EQ_INLINE Vector compare(const float *target, const Vector *y, Vector *diff) const {
+        Vector d2 = {};
+        for (int c = 0; c < W; ++c) {
+            const Vector difference = target[c] - y[c];
+            diff[c] = difference - period[c] * ((difference * inverse[c] + 12582912.0f) - 12582912.0f);
+            d2 += diff[c] * diff[c];
+        }
+        return d2;
+    }
+    EQ_INLINE void finish(const float *, double *) const {}
+};
+
+// Rows of a point: r, sinh r and the unit vector e. cosh r and sinh(r)/r of a target follow from them.
+struct HyperbolicRows {
+    static constexpr int COMPONENTS = 2;
+    float radius;
+    EQ_INLINE Vector compare(const float *target, const Vector *y, Vector *diff) const {
+        const float r = target[0], s = target[1], a = target[2], b = target[3];
+        const float c = __builtin_sqrtf(1.0f + s * s), z = r > 0 ? s / r : 1.0f;
+        const Vector da = a - y[2], db = b - y[3], g = 0.25f * (da * da + db * db) * y[1];
+        const Vector grown = expm1(0.5f * (r - y[0]));
+        const Vector h = 0.5f * (grown + grown / (grown + 1.0f));
+        diff[0] = 2 * radius * (h * (grown + 1.0f - h) + c * g);
+        diff[1] = radius * z * y[1] * (b * y[2] - a * y[3]);
+        return 4 * radius * radius * (h * h + s * g);
+    }
+    EQ_INLINE void finish(const float *target, double *v) const {
+        const double a = target[2], b = target[3], along = v[0], across = v[1];
+        v[0] = along * a - across * b;
+        v[1] = along * b + across * a;
+    }
+};
+
+inline void hyperbolic_rows(Points<float> Y, double radius, float *out) {
+    for (std::int64_t i = 0; i < Y.n; ++i) {
+        const HyperbolicPoint at(Y.row(i)[0] / radius, Y.row(i)[1] / radius);
+        const double values[4] = {at.r, at.sinh, at.e[0], at.e[1]};
+        for (int c = 0; c < 4; ++c) out[4 * i + c] = float(values[c]);
+    }
+}
+
+// Edges with b = -1 in a curved space, as sparse_edges(); in the hyperbolic plane for tables only.
+inline bool curved_sparse_edges(const Space &space, const Kernel &kernel, const Weights &A, Points<float> targets,
+                                Points<float> Y, EdgeSums out, int threads) {
+    const bool hyperbolic = space.kind == Space::Kind::hyperbolic, potential = out.potential != nullptr;
+    if (Y.d > 4 || (hyperbolic && kernel.family != Kernel::Family::tabulated)) return false;
+    if (hyperbolic)
+        return with_edge_kernel(kernel, potential, [&](auto k, auto with_potential) {
+            Buffer<float> rows(4 * Y.n), own(4 * targets.n);
+            hyperbolic_rows(Y, space.radius, rows.data);
+            hyperbolic_rows(targets, space.radius, own.data);
+            sparse_rows<4, decltype(with_potential)::value>(
+                k, HyperbolicRows{float(space.radius)}, A, targets.data == nullptr ? rows.data : own.data, rows.data, 2,
+                out, threads);
+        });
+    return with_edge_kernel(kernel, potential, [&](auto k, auto with_potential) {
+        const PaddedPoints rows(Y), own(targets.data == nullptr ? Points<float>{nullptr, 0, Y.d} : targets);
+        const float *T = targets.data == nullptr ? rows.data : own.data;
+        const auto run = [&](auto W) {
+            TorusRows<W> in = {};
+            for (int c = 0; c < Y.d; ++c) {
+                in.period[c] = float(space.period[c]);
+                in.inverse[c] = float(1 / space.period[c]);
+            }
+            sparse_rows<W, decltype(with_potential)::value>(k, in, A, T, rows.data, Y.d, out, threads);
+        };
+        if (rows.W == 1) run(std::integral_constant<int, 1>{});
+        else if (rows.W == 2) run(std::integral_constant<int, 2>{});
+        else run(std::integral_constant<int, 4>{});
+    });
+}
 
 }  // namespace EQ_ISA
 }  // namespace eq

@@ -42,7 +42,7 @@ class CurvedExact(CpuEngine):
         self.n_threads, self.pairs = n_threads, pairs
         self._space, self._numpy = pairs.native(), Reference(pairs)
         self._edges = None if self._space is None else CurvedEdges(n_threads, pairs)
-        self._compiled = CompiledKernels()
+        self._compiled = CurvedKernels(pairs)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"n_threads": self.n_threads, "pairs": self.pairs}
@@ -85,6 +85,18 @@ class CurvedExact(CpuEngine):
         return Field(potential.reshape(shape), (2 * half).reshape(*shape, Y.shape[1]))
 
 
+class CurvedKernels(CompiledKernels):
+    """Kernels as compiled code in a curved space; a kernel without compiled code is read from a table."""
+
+    def __init__(self, pairs: Pairs):
+        super().__init__()
+        self.pairs = pairs
+
+    def __call__(self, kernel: Kernel) -> _core.Kernel:
+        native = kernel.native()
+        return super().__call__(self.pairs.radial(kernel)) if native is None else native
+
+
 class CurvedEdges(StoredEdges):
     """Edges over the stored pairs of a CSR matrix in a curved space, in float32.
 
@@ -97,7 +109,7 @@ class CurvedEdges(StoredEdges):
 
     def __init__(self, n_threads: int, pairs: Pairs):
         super().__init__(n_threads, lambda threads: CurvedExact(threads, pairs))
-        self._space = pairs.native()
+        self.pairs, self._space = pairs, pairs.native()
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         if Y.dtype == np.float64 or not sparse.issparse(A):
@@ -113,7 +125,10 @@ class CurvedEdges(StoredEdges):
 
     def tabulated(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return a table of ψ_b and k^b k' as a compiled kernel, and the exponent −1 with which to use it."""
-        return _core.Kernel.tabulated(*self.table(kernel, b)), -1.0
+        return _core.Kernel.tabulated(*self.table(self.pairs.radial(kernel), b)), -1.0
+
+    def _native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
+        return self.tabulated(kernel, b) if self._space.hyperbolic else super()._native(kernel, b)
 
 
 def curved_edges(

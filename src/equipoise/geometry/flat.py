@@ -13,6 +13,7 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array
 from ..arrays.namespace import array_like, array_namespace, centered, times_matrix
+from ..kernels import Kernel
 
 
 class Pairs(Protocol):
@@ -24,6 +25,10 @@ class Pairs(Protocol):
 
     def native(self) -> Any:
         """Return the compiled counterpart, a `_core.Space`; None to use `between`."""
+        ...
+
+    def radial(self, kernel: Kernel) -> Kernel:
+        """Return a kernel as a function of what the compiled counterpart gives instead of d2, for its table."""
         ...
 
 

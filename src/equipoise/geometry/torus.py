@@ -13,6 +13,7 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array
 from ..arrays.namespace import array_namespace
+from ..kernels import Kernel
 from .flat import Geometry
 from .sizes import check_size, room
 
@@ -40,6 +41,9 @@ class TorusPairs:
 
     def native(self) -> _core.Space:
         return _core.Space.torus(np.array(self.period))
+
+    def radial(self, kernel: Kernel) -> Kernel:
+        return kernel
 
 
 @tagged("geometry.Torus")

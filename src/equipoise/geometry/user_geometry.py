@@ -9,6 +9,7 @@ import numpy as np
 
 from .._optional import import_optional
 from .._types import Array
+from ..kernels import Kernel
 from .flat import Geometry
 
 METHODS = ("distance", "squared_distance")
@@ -95,6 +96,9 @@ class UserPairs:
 
     def native(self) -> None:
         return None
+
+    def radial(self, kernel: Kernel) -> Kernel:
+        return kernel
 
     def _squared(self, Ui: Any, Uj: Any) -> Any:
         if hasattr(self.user, "squared_distance"):

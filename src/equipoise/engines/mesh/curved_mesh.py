@@ -11,8 +11,7 @@ from ..._types import Array
 from ...geometry import HyperbolicPairs, Pairs, TorusPairs
 from ...kernels import Kernel
 from ..base import Engine
-from ..cpu import CompiledKernels
-from ..curved_exact import CurvedEdges, CurvedExact, curved_field
+from ..curved_exact import CurvedEdges, CurvedExact, CurvedKernels, curved_field
 from ..reference import Reference
 from .mesh_engine import Grid, Solution
 from .plan import Source, Transform
@@ -35,7 +34,7 @@ class CurvedGrid(Grid):
     def __init__(self, n_threads: int, tol: float, pairs: Any):
         super().__init__(n_threads, tol)
         self.pairs, self._space = pairs, pairs.native()
-        self._edges, self._compiled = CurvedEdges(n_threads, pairs), CompiledKernels()
+        self._edges, self._compiled = CurvedEdges(n_threads, pairs), CurvedKernels(pairs)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "pairs": self.pairs}
@@ -92,6 +91,8 @@ class PolarGrid(CurvedGrid):
     """
 
     pairs: HyperbolicPairs
+    RUNGS = 2  # of the circumference; a new transform takes longer than a few steps
+    MOVED = 1
 
     def _source(self, Y: Array, charges: Array | None) -> Any:
         return PolarSource(Y, charges, self.pairs.radius)

@@ -6,12 +6,12 @@ docs/math.md, section 17, has the equations.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
-from scipy.linalg import solve_banded
 
 from ... import _core
 from ..._types import Array
@@ -116,24 +116,26 @@ def _cheapest(kernel: Kernel, error: float, n: int, span: float, radius: float) 
     return float(widths[best]), near_radius(kernel, error, 2, float(widths[best]))
 
 
+@dataclass(frozen=True)
+class NearPart(Kernel):
+    """The near part of a kernel as a kernel, zero beyond `reach`; see `split`."""
+
+    kernel: Kernel
+    reach: float
+
+    def value(self, d2: Array) -> Array:
+        return split(self.kernel, self.reach).near(d2)
+
+    def slope(self, d2: Array) -> Array:
+        return split(self.kernel, self.reach).near_slope(d2)
+
+
 @lru_cache(maxsize=16)
-def polar_near_table(kernel: Kernel, reach: float, radius: float) -> Table:
-    """Return the table of the near part of a kernel as a function of x = (2R sinh(d/2R))²."""
-    part, pairs = split(kernel, reach), HyperbolicPairs(radius)
-
-    def chord(d: float) -> float:
-        return 2 * radius * float(np.sinh(d / (2 * radius)))
-
-    def value(x: Array) -> Array:
-        return part.near(pairs.squared(x / (4 * radius**2)))
-
-    def slope(x: Array) -> Array:
-        d2 = pairs.squared(x / (4 * radius**2))
-        d = np.sqrt(d2) / radius
-        return part.near_slope(d2) * d / np.sinh(d)  # dd2/dx = (d/R) / sinh(d/R)
-
-    low = 1e-6 * min(kernel.length, reach)
-    return tabulate(value, slope, low, chord(reach), chord(kernel.kink) if kernel.kink > 0 else 0.0)
+def polar_near_table(kernel: Kernel, reach: float, pairs: HyperbolicPairs) -> Table:
+    """Return the table of the near part of a kernel, in the squared chords that compiled pairs give."""
+    near = pairs.radial(NearPart(kernel, reach))
+    end = 2 * pairs.radius * float(np.sinh(reach / (2 * pairs.radius)))
+    return tabulate(near.value, near.slope, 1e-6 * min(kernel.length, reach), end, pairs.radial(kernel).kink)
 
 
 class PolarTransform:
@@ -166,7 +168,8 @@ class PolarTransform:
         R = self.pairs.radius
         a, b = r[own][:, None, None] / R, r[start:][None, :, None] / R
         t = np.pi * np.arange(angles // 2 + 1) / (angles // 2)
-        s = np.sinh((a - b) / 2) ** 2 + np.sinh(a) * np.sinh(b) * np.sin(t / 2) ** 2
+        along, turn = np.sinh((a - b) / 2) ** 2, np.sinh(a) * np.sinh(b)
+        s = along.astype(self.dtype) + turn.astype(self.dtype) * (np.sin(t / 2) ** 2).astype(self.dtype)
         d2 = self.pairs.squared(np.maximum(s, 0.0))
         k = kernel.value(d2) - self.shift
         if self.near is not None:
@@ -182,7 +185,7 @@ class PolarTransform:
         angles, last = self.plan.angles, q == len(blocks) - 1
         first, end = 0 if last else (angles >> (q + 2)) + 1, (angles >> (q + 1)) + 1
         start, rings = self.starts[q], self.plan.rings
-        K = np.zeros((end - first, rings - start, rings - start))
+        K = np.zeros((end - first, rings - start, rings - start), self.dtype)
         for p in range(q + 1):
             own = np.flatnonzero(level == p)
             if not len(own) or first >= end:
@@ -191,9 +194,8 @@ class PolarTransform:
             inner, outer = own - start, np.arange(self.starts[p], rings) - start
             K[:, inner[:, None], outer] = part
             K[:, outer[:, None], inner] = np.swapaxes(part, 1, 2)
-        A = collocation(rings - start)
-        K = np.swapaxes(_solve(A, K), 1, 2)  # A⁻¹ K A⁻ᵀ, one side at a time; K is symmetric
-        K = _solve(A, K)
+        inverse = np.linalg.inv(collocation(rings - start)).astype(self.dtype)
+        K = inverse @ K @ inverse.T
         K /= (symbol(angles)[first:end] ** 2)[:, None, None]
         return first, start, np.ascontiguousarray(K, dtype=self.dtype)
 
@@ -223,8 +225,8 @@ class PolarTransform:
             c, s = np.cos(t)[:, None], np.sin(t)[:, None]
             half = np.stack([along * c - across * s, along * s + across * c], axis=-1)
             if near is not None:
-                table = polar_near_table(self.kernel, self.plan.reach, self.pairs.radius)
-                T = np.ascontiguousarray(targets, dtype=dtype)
+                table = polar_near_table(self.kernel, self.plan.reach, self.pairs)
+                T = np.ascontiguousarray(targets, dtype=np.float32)
                 _core.polar_near(self.pairs.native(), *table, *near[:3], T, *near[3:], potential, half, n_threads)
             return potential, 2 * half
 
@@ -236,7 +238,7 @@ class PolarTransform:
         ring = np.floor(r / self.plan.reach)
         order = np.argsort(8 * ring + t)
         starts = np.searchsorted(ring[order], np.arange(int(ring.max()) + 2)).astype(np.int64)
-        Y = np.ascontiguousarray(source.Y[order], dtype=self.dtype)
+        Y = np.ascontiguousarray(source.Y[order], dtype=np.float32)
         return self.plan.reach, t[order], starts, Y, np.ascontiguousarray(source.charges[order])
 
     def _nodes(self, r: Array, t: Array) -> Array:
@@ -261,16 +263,6 @@ def polar_coordinates(Y: Array) -> tuple[Array, Array]:
     x, y = np.ascontiguousarray(Y.T, dtype=np.float64)
     t = np.arctan2(y, x)
     return np.sqrt(x**2 + y**2), np.where(t < 0, t + 2 * np.pi, t)
-
-
-def _solve(A: Array, K: Array) -> Array:
-    """Return A⁻¹ K for a banded matrix A (n, n) and matrices K (m, n, n)."""
-    m, n, _ = K.shape
-    bands = np.zeros((5, n))
-    for offset in range(-2, 3):
-        bands[2 - offset, max(offset, 0) : n + min(offset, 0)] = np.diag(A, offset)
-    right = np.ascontiguousarray(np.moveaxis(K, 0, 1)).reshape(n, m * n)
-    return np.moveaxis(solve_banded((2, 2), bands, right, overwrite_b=True).reshape(n, m, n), 0, 1)
 
 
 def collocation(size: int) -> Array:
