@@ -43,16 +43,22 @@ struct RunSum {
                 at[v] = k.place(space.compare(target, y, diff[v]));
             }
             for (int v = 0; v < count; ++v) k.template read<true>(at[v], &value[v], &slope[v]);
-            for (int q = 0; q < m; ++q)
+            for (int q = 0; q < m; ++q) {
+                Vector phi = {}, along = {}, across = {};
                 for (int v = 0; v < count; ++v) {
                     const std::int64_t first = start + 8 * v;
                     Vector charge = load(charges + q * stride + first);
-                    for (int t = 0; t < 8; ++t) charge[t] = first + t < to ? charge[t] : 0.0f;
+                    if (first + 8 > to)
+                        for (int t = 0; t < 8; ++t) charge[t] = first + t < to ? charge[t] : 0.0f;
                     const Vector strength = charge * slope[v];
-                    sum[3 * q] += total(charge * value[v]);
-                    sum[3 * q + 1] += total(strength * diff[v][0]);
-                    sum[3 * q + 2] += total(strength * diff[v][1]);
+                    phi += charge * value[v];
+                    along += strength * diff[v][0];
+                    across += strength * diff[v][1];
                 }
+                sum[3 * q] += total(phi);
+                sum[3 * q + 1] += total(along);
+                sum[3 * q + 2] += total(across);
+            }
         }
     }
 };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -55,7 +55,7 @@ class CurvedExact(CpuEngine):
         if self._edges is None or (kernel.native() is None and Y.dtype == np.float64):
             return self._numpy.edges(Y, A, kernel, b, potential=potential)
         native, b = (kernel.native(), b) if kernel.native() is not None else self._edges.tabulated(kernel, b)
-        return curved_edges(self._space, native, Y, Y, A, b, potential=potential, n_threads=self.n_threads)
+        return CurvedSums(self._space, native, self.n_threads).edges(Y, Y, A, b, potential=potential)
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         Y = np.ascontiguousarray(Y)
@@ -80,7 +80,8 @@ class CurvedExact(CpuEngine):
         if self._space is None or (kernel.native() is None and Y.dtype == np.float64):
             return None
         c, columns = charge_columns(charges, len(Y))
-        potential, half = curved_field(self._space, self._compiled(kernel), columns, targets, Y, self.n_threads)
+        sums = CurvedSums(self._space, self._compiled(kernel), self.n_threads)
+        potential, half = sums.field(targets, Y, columns)
         shape = (len(targets), *c.shape[1:])
         return Field(potential.reshape(shape), (2 * half).reshape(*shape, Y.shape[1]))
 
@@ -116,12 +117,12 @@ class CurvedEdges(StoredEdges):
             return self._exact(self.n_threads).edges(Y, A, kernel, b, potential=potential)
         native, b = self._native(kernel, b)
         Y = np.ascontiguousarray(Y)
-        return curved_edges(self._space, native, Y, Y, A, b, potential=potential, n_threads=self.n_threads)
+        return CurvedSums(self._space, native, self.n_threads).edges(Y, Y, A, b, potential=potential)
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
         native, b = self._native(kernel, b)
         targets, Y = (np.array(V, dtype=np.float32, order="C") for V in (targets, Y))
-        return curved_edges(self._space, native, targets, Y, A, b, potential=False, n_threads=self.n_threads)[1]
+        return CurvedSums(self._space, native, self.n_threads).edges(targets, Y, A, b, potential=False)[1]
 
     def tabulated(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return a table of ψ_b and k^b k' as a compiled kernel, and the exponent −1 with which to use it."""
@@ -131,27 +132,32 @@ class CurvedEdges(StoredEdges):
         return self.tabulated(kernel, b) if self._space.hyperbolic else super()._native(kernel, b)
 
 
-def curved_edges(
-    space: Any, native: Any, targets: Array, Y: Array, A: Matrix, b: float, *, potential: bool, n_threads: int
-) -> tuple[float, Array]:
-    """Return Ψ and E, as `Engine.edges` does, in a curved space and for a compiled kernel."""
-    if A.shape != (len(targets), len(Y)):
-        raise ValueError(f"A must have shape ({len(targets)}, {len(Y)}) for the points of Y, got {A.shape}")
-    psi = np.empty(len(targets)) if potential else NO_POTENTIAL
-    force = np.empty(targets.shape)
-    if sparse.issparse(A):
-        values = entry_values(A)
-        _core.curved_edges_sparse(space, native, b, compiled_pattern(A), values, targets, Y, psi, force, n_threads)
-    else:
-        _core.curved_edges_dense(space, native, b, A, Y, psi, force, n_threads)
-    return (float(psi.sum()) if potential else np.nan), force
+class CurvedSums(NamedTuple):
+    """Compiled sums of one kernel in one curved space."""
 
+    space: Any  # a _core.Space
+    kernel: Any  # a _core.Kernel
+    n_threads: int
 
-def curved_field(
-    space: Any, native: Any, charges: Array, targets: Array, Y: Array, n_threads: int
-) -> tuple[Array, Array]:
-    """Return Φ (t, m) and ½∇Φ (t, m, d) of charges (n, m) at targets (t, d), in a curved space."""
-    potential = np.empty((len(targets), charges.shape[1]))
-    half = np.empty((*potential.shape, Y.shape[1]))
-    _core.curved_field(space, native, charges, targets, Y, potential, half, n_threads)
-    return potential, half
+    def edges(self, targets: Array, Y: Array, A: Matrix, b: float, *, potential: bool) -> tuple[float, Array]:
+        """Return Ψ and E of the targets, as `Engine.edges` does."""
+        if A.shape != (len(targets), len(Y)):
+            raise ValueError(f"A must have shape ({len(targets)}, {len(Y)}) for the points of Y, got {A.shape}")
+        psi = np.empty(len(targets)) if potential else NO_POTENTIAL
+        force = np.empty(targets.shape)
+        if sparse.issparse(A):
+            A = compiled_pattern(A), entry_values(A)
+            _core.curved_edges_sparse(*self[:2], b, *A, targets, Y, psi, force, self.n_threads)
+        else:
+            _core.curved_edges_dense(*self[:2], b, A, Y, psi, force, self.n_threads)
+        return (float(psi.sum()) if potential else np.nan), force
+
+    def field(self, targets: Array, Y: Array, charges: Array) -> tuple[Array, Array]:
+        """Return Φ (t, m) and ½∇Φ (t, m, d) of charges (n, m) at targets (t, d).
+
+        If the targets are the array Y itself, each point is left out of its own sum.
+        """
+        potential = np.empty((len(targets), charges.shape[1]))
+        half = np.empty((*potential.shape, Y.shape[1]))
+        _core.curved_field(*self[:2], charges, targets, Y, potential, half, self.n_threads)
+        return potential, half

@@ -8,9 +8,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .flat import Flat, Geometry, Orthonormal, Pairs, Placed, compare, factor
+
+if TYPE_CHECKING:
+    from .hyperbolic import Hyperbolic, HyperbolicPairs
+    from .named import resolve
+    from .sphere import Sphere
+    from .torus import Torus, TorusPairs
+    from .user_geometry import UserGeometry
 
 Plane = Flat
 

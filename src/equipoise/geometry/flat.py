@@ -100,9 +100,9 @@ class Geometry:
 
     def distance(self, Yi: Array, Yj: Array) -> Array:
         """Return the distances (...) that enter the loss, between positions (..., columns) in maps."""
-        Ui, Uj = (np.asarray(self.work(np.atleast_2d(Y)), dtype=np.float64) for Y in (Yi, Yj))
-        d2, _ = compare(self.pairs, Ui, Uj)
-        return np.sqrt(d2).reshape(np.broadcast_shapes(np.shape(Yi)[:-1], np.shape(Yj)[:-1]))
+        maps = (np.asarray(Y, dtype=np.float64) for Y in (Yi, Yj))
+        Ui, Uj = (self.work(Y.reshape(-1, Y.shape[-1])).reshape(Y.shape) for Y in maps)
+        return np.sqrt(compare(self.pairs, Ui, Uj)[0])
 
     def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
         """Return positions (points, columns) along the shortest path between two positions in a map."""

@@ -28,7 +28,8 @@ def resolve(geometry: Any) -> Geometry:
     if isinstance(geometry, str):
         if geometry not in NAMES:
             raise ValueError(f"unknown geometry {geometry!r}; choose from {', '.join(map(repr, NAMES))} or an object")
-        return {"plane": Flat, "sphere": lambda: Sphere("auto"), "torus": Torus, "hyperbolic": Hyperbolic}[geometry]()
+        geometries: tuple[Geometry, ...] = (Flat(), Sphere("auto"), Torus(), Hyperbolic())
+        return geometries[NAMES.index(geometry)]
     if isinstance(geometry, type) or not is_geometry(geometry):
         raise ValueError(
             f"geometry must be {', '.join(map(repr, NAMES))} or an object with a method distance(Yi, Yj), got"

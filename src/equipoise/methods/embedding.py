@@ -32,6 +32,7 @@ from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
 from .estimator import (
     Estimator,
+    SharedParameters,
     accepts_cupy,
     check_callbacks,
     check_forces,
@@ -46,13 +47,13 @@ from .estimator import (
 
 
 @dataclass(eq=False, repr=False)
-class Embedding(Estimator):
+class Embedding(SharedParameters, Estimator):
     """Embed data by minimising a loss of attraction and repulsion.
 
     Parameters
     ----------
     n_components : int, default=2
-        Dimension d of the map. With geometry="sphere" it is the dimension of the surface, and the map has d + 1 columns.
+        Dimension d of the map; with geometry="sphere" that of the surface, and the map has d + 1 columns.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn, "inner_product", a function of two rows, or "precomputed". With "precomputed", X is a
         distance matrix (n, n), a sparse one that stores only the distances to neighbours, or a pair (indices,
@@ -72,9 +73,8 @@ class Embedding(Estimator):
     exaggeration : float, default=1.0
         Factor on the attraction in the late phase.
     geometry : {"plane", "sphere", "torus", "hyperbolic"} or object, default="plane"
-        The space of the map: flat space; a sphere with the distances of chords; a flat torus, whose map is periodic; the
-        hyperbolic plane, with its map in the Poincaré disk; or an object of `equipoise.geometry` with sizes of your
-        choice, or your own. Torus, hyperbolic plane and your own need the engine "grid", "exact" or "reference".
+        The space of the map: flat; a sphere, with distances along chords; a flat torus, whose map is periodic; the
+        hyperbolic plane, in the Poincaré disk; or an object of `equipoise.geometry`, which sets the size, or your own.
     optimizer : Momentum or GradientDescent, optional
         Determines the steps and when to stop; `Momentum()` by default.
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
@@ -138,15 +138,6 @@ class Embedding(Estimator):
     n_jobs: int | None = None
     callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        parent = cls.__mro__[1]
-        title = f"Parameters of every {parent.__name__}"
-        if not cls.__doc__ or title in cls.__doc__:
-            return
-        shared = (parent.__doc__ or "").partition("    Parameters\n")
-        cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
 
     # Defined by each method.
     def _kernel(self) -> Kernel:
@@ -239,7 +230,6 @@ class Embedding(Estimator):
         """Return the problem, the checked input and the builder of affinities; start from the map `init`, if given."""
         self.check_parameters()
         kernel, geometry, rule = self.output_kernel(), self._geometry(), self._rule()
-        geometry.resolved(2, self.n_components, kernel.length)  # raises for a dimension that it does not have
         (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
         if requested not in ("exact", "reference") and not all_pairs:
             self._require_free_memory(X)
@@ -261,8 +251,8 @@ class Embedding(Estimator):
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
         threads, seed = self._n_threads(), rng.randint(2**31 - 1)
-        own, pairs = self.deterministic, geometry.pairs
-        engine = make_engine(name, threads, self.tol, seed, device, deterministic=own, pairs=pairs)
+        exact, pairs = self.deterministic, geometry.pairs
+        engine = make_engine(name, threads, self.tol, seed, device, deterministic=exact, pairs=pairs)
         # Edges are summed in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.traits.dtype
         with self._neighbors_cache(data):

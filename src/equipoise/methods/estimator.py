@@ -80,6 +80,19 @@ def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+class SharedParameters:
+    """A class whose subclasses show its parameters in their docstrings, after their own."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        parent = cls.__mro__[1]
+        title = f"Parameters of every {parent.__name__}"
+        if not cls.__doc__ or title in cls.__doc__:
+            return
+        shared = (parent.__doc__ or "").partition("    Parameters\n")
+        cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
+
+
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the estimators, which map n points to an array (n, n_components)."""
 

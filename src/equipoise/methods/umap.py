@@ -135,8 +135,8 @@ class UMAP(Embedding):
     def _engine(self, requested: str, n: int) -> str:
         if requested == NEGATIVE_SAMPLING and self._geometry().resolved(n, self.n_components, 1.0).pairs is not None:
             raise ValueError(
-                f'engine="negative_sampling" works in flat space and on the sphere, not with geometry={self.geometry!r};'
-                ' use engine="grid" or "exact"'
+                'engine="negative_sampling" works in flat space and on the sphere, not with'
+                f' geometry={self.geometry!r}; use engine="grid" or "exact"'
             )
         return super()._engine("sampled" if requested == NEGATIVE_SAMPLING else requested, n)
 

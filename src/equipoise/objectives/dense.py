@@ -13,6 +13,7 @@ from ..arrays.csr import is_sparse, permuted
 from ..arrays.namespace import array_namespace, at_least, at_most, device_of, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
+from ..geometry import Pairs
 from ..kernels import Kernel
 from .base import Balance
 
@@ -74,8 +75,10 @@ class DenseDivergence:
         _, push = engine.edges(Y, at_least(G, 0.0), self.kernel, 0.0, potential=False)
         return Balance(-4 / Z * pull, -4 / Z * push, value, max(1.0, n * load))
 
-    def _kernel_row(self, Y: Array, i: int) -> Array:
+    def _kernel_row(self, Y: Array, i: int, pairs: Pairs | None) -> Array:
         """Return k between point i and every point, (n,)."""
+        if pairs is not None:
+            return self.kernel.value(pairs.between(Y[i], Y)[0])
         return self.kernel.value(array_namespace(Y).sum((Y[i, :] - Y) ** 2, axis=1))
 
     def to(self, placement: Placement) -> DenseDivergence:

@@ -11,7 +11,7 @@ from ..._types import Array
 from ...geometry import HyperbolicPairs, Pairs, TorusPairs
 from ...kernels import Kernel
 from ..base import Engine
-from ..curved_exact import CurvedEdges, CurvedExact, CurvedKernels, curved_field
+from ..curved_exact import CurvedEdges, CurvedExact, CurvedKernels, CurvedSums
 from ..reference import Reference
 from .mesh_engine import Grid, Solution
 from .plan import Source, Transform
@@ -25,7 +25,9 @@ def make_curved_engine(name: str, n_threads: int, tol: float, pairs: Pairs) -> E
         return Reference(pairs)
     if name == "exact":
         return CurvedExact(n_threads, pairs)
-    return TorusGrid(n_threads, tol, pairs) if isinstance(pairs, TorusPairs) else PolarGrid(n_threads, tol, pairs)
+    engine: Any = TorusGrid if isinstance(pairs, TorusPairs) else PolarGrid
+    made: Engine = engine(n_threads, tol, pairs)
+    return made
 
 
 class CurvedGrid(Grid):
@@ -44,12 +46,10 @@ class CurvedGrid(Grid):
         self.restore(state["state"])
 
     def _direct(self, kernel: Kernel, source: Source) -> Solution:
-        compiled = self._compiled(kernel)
+        sums = CurvedSums(self._space, self._compiled(kernel), self.n_threads)
 
         def solution(targets: Array) -> tuple[Array, Array]:
-            potential, half = curved_field(
-                self._space, compiled, source.charges, np.array(targets), source.Y, self.n_threads
-            )
+            potential, half = sums.field(np.array(targets), source.Y, source.charges)
             return potential, 2 * half
 
         return solution

@@ -19,7 +19,7 @@ from ...geometry import HyperbolicPairs
 from ...kernels import Kernel
 from ..cpu import charge_columns
 from ..tables import Table, tabulate
-from .plan import CLUMP, ORDER, PADDING, PAIR, RADIUS, SPLINE, mesh_width, near_radius, needs_float64, split, step_up
+from .plan import CLUMP, ORDER, PADDING, RADIUS, SPLINE, mesh_width, near_radius, needs_float64, split, step_up
 from .torus_mesh import AFTER, BEFORE, fold, symbol, unfold
 
 # Rings beyond the points, on either side. A spline needs 3; the error at the ends of a collocation that is continued
@@ -33,10 +33,11 @@ KEPT, KEPT_MORE = 1.25, 8
 CENTRE = 0.02  # in mesh widths: nearer to the origin, the direction of the force is that at this distance
 
 
-# The cost of a step in nanoseconds on one thread, per entry of the matrices; it includes a share of their computation,
-# which takes about 100 ns per entry, each time that the disk grows. Measured on hyperbolic maps of 70,000 digits.
-ENTRY = 5.0
+# The cost of a step in nanoseconds on one thread, measured on the hyperbolic map of 70,000 digits of MNIST.
+# Per entry of the matrices: 0.5 for the product, and a share of the 10 to 20 for computing it when the disk grows.
+ENTRY = 2.0
 NODE = 20.0  # per node of the mesh, with its Fourier transform
+NEAR, RUNS = 8.0, 700.0  # per pair of the near field, and per point for finding them
 FINEST = 2**28  # matrix entries, 1 GB: finer meshes are not used; chosen
 
 
@@ -109,7 +110,7 @@ def _cheapest(kernel: Kernel, error: float, n: int, span: float, radius: float) 
         plain = np.inf
     widths = widest * 2.0 ** (-np.arange(20) / 2)
     pairs = n * np.minimum(n, CLUMP * n * np.pi * (RADIUS * widths) ** 2 / area)
-    costs = [cost(width)[0] + 2 * PAIR * count for width, count in zip(widths, pairs, strict=True)]
+    costs = [cost(width)[0] + NEAR * count + RUNS * n for width, count in zip(widths, pairs, strict=True)]
     best = int(np.argmin(costs))
     if plain <= costs[best]:
         return h, 0.0
@@ -209,21 +210,24 @@ class PolarTransform:
         mesh = _core.Mesh(np.array([-float(MARGIN), -float(BEFORE)]), 1.0, size)
         nodes = int(np.prod(size))
         grid = np.zeros(m * nodes + PADDING, dtype)
-        _core.spread(mesh, self._nodes(*polar_coordinates(source.Y)), source.charges, grid, n_threads)
+        own = polar_coordinates(source.Y)
+        _core.spread(mesh, self._nodes(*own), source.charges, grid, n_threads)
         inner = self._convolved(fold(grid[: m * nodes].reshape(m, *size), 2), n_threads)
         grid[: m * nodes] = unfold(inner, 2).ravel()
         shift = self.shift * source.charges.sum(axis=0)
         near = self._sorted(source) if self.near is not None else None
 
         def at(targets: Array) -> tuple[Array, Array]:
-            r, t = polar_coordinates(targets)
+            r, t = own if targets is source.Y else polar_coordinates(targets)
+            x, y = np.ascontiguousarray(targets.T, dtype=np.float64) / np.where(r > 0, r, 1.0)
+            x = np.where(r > 0, x, 1.0)  # at the origin, the angle is 0
             r = np.maximum(r, CENTRE * h)
             potential, half = np.empty((len(r), m)), np.empty((len(r), m, 2))
             _core.gather(mesh, self._nodes(r, t), grid, potential, half, n_threads)
             potential += shift
             along, across = half[:, :, 0] / h, half[:, :, 1] * (angles / (2 * np.pi) / r)[:, None]
-            c, s = np.cos(t)[:, None], np.sin(t)[:, None]
-            half = np.stack([along * c - across * s, along * s + across * c], axis=-1)
+            x, y = x[:, None], y[:, None]
+            half = np.stack([along * x - across * y, along * y + across * x], axis=-1)
             if near is not None:
                 table = polar_near_table(self.kernel, self.plan.reach, self.pairs)
                 T = np.ascontiguousarray(targets, dtype=np.float32)
@@ -233,7 +237,10 @@ class PolarTransform:
         return at
 
     def _sorted(self, source: PolarSource) -> tuple[float, Array, Array, Array, Array]:
-        """Return the width of rings, and the points sorted by ring and angle: angles, first of each ring, Y, charges."""
+        """Return the width of the rings, and the points sorted by ring and angle.
+
+        These are their angles, the first point of each ring, Y and the charges.
+        """
         r, t = polar_coordinates(source.Y)
         ring = np.floor(r / self.plan.reach)
         order = np.argsort(8 * ring + t)

@@ -15,6 +15,7 @@ from ...arrays.csr import is_sparse, on_host
 from ...arrays.device_csr import Rows
 from ...arrays.namespace import array_namespace, is_tensor, to_numpy
 from ...arrays.to_device import available_device
+from ...geometry import Pairs
 from ...kernels import Kernel
 from ...linalg.row_products import padded_blocks
 from ..base import Field, Traits
@@ -72,7 +73,7 @@ class Torch(MeshEngine):
     """
 
     traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
-    pairs = None  # flat space only
+    pairs: Pairs | None = None  # flat space only
     RUNGS = 16
     MOVED = RUNGS // 2  # the same factor as on the CPU
     CHECK = 100
