@@ -181,7 +181,7 @@ def test_choice_of_engine_in_curved_spaces():
     for name in ("sampled", "torch"):
         with pytest.raises(ValueError, match=f"engine='{name}' works in flat space and on the sphere only; use.*grid"):
             choose_engine(name, 100, 2, False, torus)
-    with pytest.raises(ValueError, match='engine=\'grid\' works in flat.*use engine="exact" or "reference"'):
+    with pytest.raises(ValueError, match=r"engine='grid' works in flat.*use engine=.exact. or .reference."):
         choose_engine("grid", 100, 2, False, user)
 
 

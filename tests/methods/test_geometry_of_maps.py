@@ -49,7 +49,7 @@ def method_in(name, geometry, **others):
     return clone(METHODS[name]).set_params(geometry=geometry, random_state=0, n_jobs=1, **others)
 
 
-def spread_map(geometry, rng, n=len(X)):
+def spread_map(geometry, rng, n=60):
     """Return a map of n positions away from wrapped distances and edges."""
     geometry = eq.geometry.resolve(geometry).resolved(n, 2, 1.0)
     U = rng.standard_normal((n, geometry.columns(2)))
@@ -102,11 +102,11 @@ def test_large_sizes_are_the_plane(name, rng):
 
 
 def test_loss_is_invariant_to_isometries(rng):
-    torus, plane = Torus(9.0), Hyperbolic(2.0)
+    torus, plane, shift = Torus(9.0), Hyperbolic(2.0), np.array([3.0, -7.0])
     Y, U = spread_map(torus, rng), rng.standard_normal((len(X), 2))
     problem = method_in("TSNE", torus, engine="reference").problem(X)
-    assert_allclose(problem.loss(Y + [3.0, -7.0]), problem.loss(Y))
-    assert_allclose(problem.gradient(Y + [3.0, -7.0]), problem.gradient(Y), atol=1e-12)
+    assert_allclose(problem.loss(Y + shift), problem.loss(Y))
+    assert_allclose(problem.gradient(Y + shift), problem.gradient(Y), atol=1e-12)
     problem = method_in("TSNE", plane, engine="reference").problem(X)
     loss = problem.loss(plane.map(U))
     assert_allclose(problem.loss(plane.map(plane.translated(U, [1.0, 2.0]))), loss)
@@ -145,7 +145,7 @@ def test_maps_are_good_and_do_not_depend_on_threads(geometry):
         method_in("TSNE", geometry, engine="grid", n_iter=200).set_params(n_jobs=n).fit(data) for n in (1, 2)
     )
     assert_array_equal(method.embedding_, again.embedding_)
-    assert method.loss_ < {"sphere": 0.75, "torus": 0.7, "hyperbolic": 0.6}[geometry]
+    assert method.loss_ < {"sphere": 0.6, "torus": 0.65, "hyperbolic": 0.6}[geometry]
     D = method.geometry_.distance(method.embedding_[:, None], method.embedding_[None])
     np.fill_diagonal(D, np.inf)
     assert (labels[D.argmin(axis=1)] == labels).mean() > 0.9
@@ -189,17 +189,16 @@ def test_user_defined_geometry_follows_its_surface():
     assert_allclose(np.linalg.norm(method.embedding_ / Ellipsoid.axes, axis=1), 1, rtol=1e-6)
     assert method.engine_ == "exact" and method.loss_ < method.loss_curve_[0, 1]
     assert method.transform(X[:2] + 0.1).shape == (2, 3)
-    with pytest.raises(ValueError, match="geometry cannot be saved.*use a geometry of equipoise.geometry"):
+    with pytest.raises(ValueError, match=r"geometry cannot be saved.*use a geometry of equipoise.geometry"):
         eq.save(method, "never.eqz")
 
 
-def test_spherical_sne_is_the_unit_sphere():
+def test_spherical_sne_is_the_unit_sphere(rng):
     with pytest.raises(ValueError, match="SphericalSNE has geometry=\"sphere\", not 'torus'"):
         eq.SphericalSNE(geometry="torus").fit(X)
-    same = eq.SymmetricSNE(
-        geometry=Sphere(), kernel=eq.kernels.SphericalExit(0.95, 3), n_iter=20, random_state=0, engine="exact"
-    ).fit(X)
-    s_sne = eq.SphericalSNE(n_iter=20, random_state=0, engine="exact").fit(X)
+    common = {"n_iter": 20, "random_state": 0, "engine": "exact", "init": rng.standard_normal((60, 3))}
+    same = eq.SymmetricSNE(geometry=Sphere(), kernel=eq.kernels.SphericalExit(0.95, 3), **common).fit(X)
+    s_sne = eq.SphericalSNE(**common).fit(X)
     assert_array_equal(same.embedding_, s_sne.embedding_)
     assert isinstance(eq.TSNE(n_iter=1).fit(X).geometry_, Flat)
 
@@ -213,7 +212,7 @@ def test_maps_to_start_from(rng):
         geometry.distance(fitted.embedding_[:1], fitted.embedding_), geometry.distance(Y0[:1], Y0), rtol=1e-3, atol=1e-4
     )
     assert np.abs(U).max() > 1
-    with pytest.raises(ValueError, match="init: row .* outside the Poincaré disk"):
+    with pytest.raises(ValueError, match=r"init: row .* outside the Poincaré disk"):
         method_in("TSNE", geometry, init=5 * Y0 / np.abs(Y0).max()).fit(X)
 
 

@@ -212,6 +212,7 @@ template <class R> struct HyperbolicSpace {
 template <int W> struct TorusRows {
     static constexpr int COMPONENTS = W;
     float period[W], inverse[W];  // 0 beyond the coordinates
+    EQ_INLINE const float *prepare(const float *target) const { return target; }
     EQ_INLINE Vector compare(const float *target, const Vector *y, Vector *diff) const {
         Vector d2 = {};
         for (int c = 0; c < W; ++c) {
@@ -227,21 +228,45 @@ template <int W> struct TorusRows {
 // Rows of a point: r, sinh r and the unit vector e. cosh r and sinh(r)/r of a target follow from them.
 struct HyperbolicRows {
     static constexpr int COMPONENTS = 2;
+    struct Target {
+        float r, s, a, b, c, z;
+    };
     float radius;
-    EQ_INLINE Vector compare(const float *target, const Vector *y, Vector *diff) const {
-        const float r = target[0], s = target[1], a = target[2], b = target[3];
-        const float c = __builtin_sqrtf(1.0f + s * s), z = r > 0 ? s / r : 1.0f;
-        const Vector da = a - y[2], db = b - y[3], g = 0.25f * (da * da + db * db) * y[1];
-        const Vector grown = expm1(0.5f * (r - y[0]));
-        const Vector h = 0.5f * (grown + grown / (grown + 1.0f));
-        diff[0] = 2 * radius * (h * (grown + 1.0f - h) + c * g);
-        diff[1] = radius * z * y[1] * (b * y[2] - a * y[3]);
-        return 4 * radius * radius * (h * h + s * g);
+    EQ_INLINE Target prepare(const float *row) const {
+        const float r = row[0], s = row[1];
+        return {r, s, row[2], row[3], __builtin_sqrtf(1.0f + s * s), r > 0 ? s / r : 1.0f};
     }
-    EQ_INLINE void finish(const float *target, double *v) const {
-        const double a = target[2], b = target[3], along = v[0], across = v[1];
-        v[0] = along * a - across * b;
-        v[1] = along * b + across * a;
+    EQ_INLINE Vector compare(const Target &at, const Vector *y, Vector *diff) const {
+        const Vector da = at.a - y[2], db = at.b - y[3], g = 0.25f * (da * da + db * db) * y[1];
+        Vector h, product;  // sinh((r_i - r_j)/2), and times cosh
+        sinh_and_product(0.5f * (at.r - y[0]), &h, &product);
+        diff[0] = 2 * radius * (product + at.c * g);
+        diff[1] = radius * at.z * y[1] * (at.b * y[2] - at.a * y[3]);
+        return 4 * radius * radius * (h * h + at.s * g);
+    }
+    // sinh x and sinh x cosh x = sinh(2x)/2. Most neighbours have nearly the same radius: up to |x| = 0.5 the series are
+    // exact to rounding.
+    static EQ_INLINE void sinh_and_product(Vector x, Vector *h, Vector *product) {
+        typedef std::int64_t Longs __attribute__((vector_size(32)));
+        const Vector x2 = x * x, limit = Vector{} + 0.25f;
+        const Longs far = bits<Longs>(Integers(x2 > limit));
+        if ((far[0] | far[1] | far[2] | far[3]) == 0) {
+            *h = x * (1.0f + x2 * (1.0f / 6) * (1.0f + x2 * (1.0f / 20) * (1.0f + x2 * (1.0f / 42))));
+            const Vector y2 = 4.0f * x2;
+            *product = x * (1.0f + y2 * (1.0f / 6) *
+                                       (1.0f + y2 * (1.0f / 20) *
+                                                   (1.0f + y2 * (1.0f / 42) *
+                                                               (1.0f + y2 * (1.0f / 72) * (1.0f + y2 * (1.0f / 110))))));
+            return;
+        }
+        const Vector grown = expm1(x);
+        *h = 0.5f * (grown + grown / (grown + 1.0f));
+        *product = *h * (grown + 1.0f - *h);
+    }
+    EQ_INLINE void finish(const Target &at, double *v) const {
+        const double along = v[0], across = v[1];
+        v[0] = along * at.a - across * at.b;
+        v[1] = along * at.b + across * at.a;
     }
 };
 

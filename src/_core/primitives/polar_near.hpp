@@ -26,7 +26,7 @@ struct RunSum {
     std::int64_t stride;
     int m;
 
-    EQ_INLINE void add(const float *target, std::int64_t from, std::int64_t to, double *sum) const {
+    EQ_INLINE void add(const HyperbolicRows::Target &target, std::int64_t from, std::int64_t to, double *sum) const {
         constexpr int AHEAD = 8;  // vectors placed in the table before the first is read; chosen
         for (std::int64_t start = from; start < to; start += 8 * AHEAD) {
             const int count = int(to - start < 8 * AHEAD ? (to - start + 7) / 8 : AHEAD);
@@ -81,17 +81,17 @@ inline void polar_near(const Space &of, const Table &table, const Rings &rings, 
     parallel_for(targets.n, 256, sums.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
         double *const sum = sums[slot].data;
         for (std::int64_t i = first; i < last; ++i) {
-            const float *target = own.data + 4 * i;
-            const double r = target[0];
+            const HyperbolicRows::Target target = run.space.prepare(own.data + 4 * i);
+            const double r = target.r;
             if (!(r < 1e9 * reach)) continue;  // NaN, or too far for any pair
-            double t = std::atan2(double(target[3]), double(target[2]));
+            double t = std::atan2(double(target.b), double(target.a));
             t = t < 0 ? t + turn : t;
             for (int s = 0; s < 3 * m; ++s) sum[s] = 0;
             const std::int64_t ring = std::int64_t(r / reach);
             for (std::int64_t q = ring > 0 ? ring - 1 : 0; q <= ring + 1 && q < rings.count; ++q) {
                 const std::int64_t from = rings.starts[q], to = rings.starts[q + 1];
                 // sin²(Δt/2) <= sinh²(reach/2) / (sinh r sinh r'), r' >= q · reach
-                const double bound = double(target[1]) * std::sinh(double(q) * reach);
+                const double bound = double(target.s) * std::sinh(double(q) * reach);
                 if (bound <= sine * sine) {
                     run.add(target, from, to, sum);
                     continue;

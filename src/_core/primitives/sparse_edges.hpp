@@ -34,10 +34,11 @@ struct LookUp {
     }
 };
 
-// How a target is compared with 8 points, given as rows of W floats: fills `diff` and returns d2. `diff` has COMPONENTS
-// vectors, and `finish` completes their sums.
+// How a target, prepared once, is compared with 8 points, given as rows of W floats: fills `diff` and returns d2. `diff`
+// has COMPONENTS vectors, and `finish` completes their sums.
 template <int W> struct FlatRows {
     static constexpr int COMPONENTS = W;
+    EQ_INLINE const float *prepare(const float *target) const { return target; }
     EQ_INLINE Vector compare(const float *target, const Vector *y, Vector *diff) const {
         Vector d2 = {};
         for (int c = 0; c < W; ++c) {
@@ -58,13 +59,14 @@ void sparse_rows(const K &k, const S &space, const Weights &A, const float *targ
     double *const potential = out.potential, *const force = out.force;
     const auto add_row = [&](std::int64_t i) {
         Vector sum[COMPONENTS] = {}, psi = {};
+        const auto target = space.prepare(targets + i * W);
         const auto add = [&](const std::int32_t *index, const float *weights, int count) {
             Vector diff[K::AHEAD][COMPONENTS];
             typename K::Placed at[K::AHEAD];
             for (int v = 0; v < count; ++v) {
                 Vector y[W];
                 columns<W>(Y, index + 8 * v, y);
-                at[v] = k.place(space.compare(targets + i * W, y, diff[v]));
+                at[v] = k.place(space.compare(target, y, diff[v]));
             }
             for (int v = 0; v < count; ++v) {
                 const Vector weight = load(weights + 8 * v);
@@ -93,7 +95,7 @@ void sparse_rows(const K &k, const S &space, const Weights &A, const float *targ
             add(index, weights, 1);
         }
         for (int c = 0; c < d; ++c) force[i * d + c] = total(sum[c]);
-        space.finish(targets + i * W, force + i * d);
+        space.finish(target, force + i * d);
         if constexpr (POTENTIAL) potential[i] = total(psi);
     };
     parallel_for(n, 256, threads, [&](std::int64_t first, std::int64_t last, int) {

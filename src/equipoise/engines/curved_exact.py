@@ -146,8 +146,8 @@ class CurvedSums(NamedTuple):
         psi = np.empty(len(targets)) if potential else NO_POTENTIAL
         force = np.empty(targets.shape)
         if sparse.issparse(A):
-            A = compiled_pattern(A), entry_values(A)
-            _core.curved_edges_sparse(*self[:2], b, *A, targets, Y, psi, force, self.n_threads)
+            pattern, values = compiled_pattern(A), entry_values(A)
+            _core.curved_edges_sparse(*self[:2], b, pattern, values, targets, Y, psi, force, self.n_threads)
         else:
             _core.curved_edges_dense(*self[:2], b, A, Y, psi, force, self.n_threads)
         return (float(psi.sum()) if potential else np.nan), force

@@ -15,13 +15,14 @@ from .flat import Flat, Geometry, Orthonormal, Pairs, Placed, compare, factor
 if TYPE_CHECKING:
     from .hyperbolic import Hyperbolic, HyperbolicPairs
     from .named import resolve
-    from .sphere import Sphere
+    from .sphere import Directions, Sphere
     from .torus import Torus, TorusPairs
     from .user_geometry import UserGeometry
 
 Plane = Flat
 
 MODULES = {  # loaded when needed: a fit in the plane does not pass through them
+    "Directions": "sphere",
     "Sphere": "sphere",
     "Torus": "torus",
     "TorusPairs": "torus",
@@ -32,6 +33,7 @@ MODULES = {  # loaded when needed: a fit in the plane does not pass through them
 }
 
 __all__ = [
+    "Directions",
     "Flat",
     "Geometry",
     "Hyperbolic",

@@ -324,9 +324,9 @@ class SphericalSNE(NeighborEmbedding):
                 f'SphericalSNE has geometry="sphere", not {self.geometry!r}; for another geometry use another method,'
                 " such as TSNE"
             )
-        from ..geometry import Sphere
+        from ..geometry import Directions
 
-        return Sphere()
+        return Directions()
 
     @property
     def n_columns(self) -> int:
