@@ -251,7 +251,7 @@ def test_files_are_exported_and_uploaded(studio, visit, tmp_path):
     until(tab, f"{text('message')}.includes('big.csv exceeds the upload limit of 20 kB')")
     tab.route("**/upload?*", lambda route: route.continue_(url=route.request.url.replace("session=", "session=x")))
     upload("lost.csv", b"1,2\n3,4\n")
-    until(tab, f"{text('message')} === 'unknown session; reload the page'")
+    until(tab, f"{text('message')} === 'this page is no longer open in the studio; reload it'")
     tab.unroute("**/upload?*")
     upload("ragged.csv", b"1,2\n3\n")
     until(tab, f"{text('message')}.includes('line 2: expected 2 cells')")

@@ -1,4 +1,4 @@
-"""Named data sets: real ones bundled with scikit-learn, and toy shapes."""
+"""Load data sets by name: real ones bundled with scikit-learn, and toy shapes."""
 
 from __future__ import annotations
 
