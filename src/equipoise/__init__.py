@@ -25,11 +25,14 @@ from .methods import (
     Isomap,
     LaplacianEigenmaps,
     NeighborEmbedding,
+    PairEmbedding,
     Parametric,
     PowerSNE,
     SphericalSNE,
     SymmetricSNE,
 )
+from .objectives import pair_losses
+from .objectives.pair_losses import PairLoss
 from .optimize.rules import Accelerated, GradientDescent, Momentum
 from .problems.forces import Problem
 from .problems.own_loss import LossProblem
@@ -59,6 +62,8 @@ __all__ = [
     "LossProblem",
     "Momentum",
     "NeighborEmbedding",
+    "PairEmbedding",
+    "PairLoss",
     "Parametric",
     "PowerSNE",
     "Problem",
@@ -77,6 +82,7 @@ __all__ = [
     "load",
     "neighbors",
     "page",
+    "pair_losses",
     "plot",
     "save",
     "spaces",

@@ -1,0 +1,200 @@
+"""The loss E = Σ_ij F(k_x, k_y) of any function of two kernels, as edges and one field (docs/math.md, section 20)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._tags import tagged
+from .._types import Array, Matrix
+from ..arrays.blocks import FIXED_SUM
+from ..arrays.csr import entry_rows, is_on_device, is_sparse, permuted, row_sums, stored_values, sum_positive, with_values
+from ..arrays.namespace import array_like, array_namespace, is_numpy, to_float64, total
+from ..engines import Engine, Placement
+from ..kernels import Gaussian, Kernel
+from .base import Balance
+from .pair_losses import PairLoss
+
+UNIT = Gaussian()  # with the exponent b = −1, k^b k' = −1: edges then sum −Σ_j A_ij (y_i − y_j)
+PROBES = (0.05, 0.25, 1.0, 4.0)  # squared distances, in units of length², at which the stiffness is measured; chosen
+
+
+@tagged("objectives.pair_objective.ZeroAffinity")
+@dataclass(frozen=True)
+class ZeroAffinity(Kernel):
+    """u = F(0, k(d2)), the potential of two points whose affinity is 0."""
+
+    loss: PairLoss
+    kernel: Kernel
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        return self.kernel.length
+
+    @property
+    def kink(self) -> float:  # type: ignore[override]
+        return self.kernel.kink
+
+    def value(self, d2: Array) -> Array:
+        k = self.kernel.value(d2)
+        return self.loss.value(0 * k, k)
+
+    def slope(self, d2: Array) -> Array:
+        k = self.kernel.value(d2)
+        return self.loss.slope(0 * k, k) * self.kernel.slope(d2)
+
+
+@tagged("objectives.pair_objective.PairObjective")
+class PairObjective:
+    """The loss E = Σ_{i≠j} F(k_x, k_y) for affinities k_x and k_y = k(d2) (Draganov & Dohn 2024, eq. 3).
+
+    With u = F(0, k) and its slope u', a sum over the pairs with k_x > 0 and one field give the loss and the gradient:
+
+        ∇_i E = 4 Σ_j [∂F(k_x, k) − ∂F(0, k)] k' (y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u          docs/math.md, eq. (P1)
+
+    where ∂F is the derivative with respect to k. The force of the first sum is returned as the attraction, that of the
+    field as the repulsion. Exaggeration multiplies the attraction.
+
+    If m negatives per edge are given, the field has the weights (s_i + s_j) m/2n, s_i = Σ_j k_x, of a loss that is
+    minimised by sampling edges and negatives (Damrich & Hamprecht 2021).
+
+    Parameters
+    ----------
+    K : matrix of shape (n, n)
+        The affinities k_x, symmetric with a zero diagonal, CSR or dense.
+    kernel : Kernel
+    loss : PairLoss
+    negatives : float, optional
+        m; by default all pairs have the weight 1.
+    """
+
+    def __init__(self, K: Matrix, kernel: Kernel, loss: PairLoss, negatives: float | None = None):
+        self.affinities, self.kernel, self.loss, self.negatives = K, kernel, loss, negatives
+        self.apart = ZeroAffinity(loss, kernel)
+        degrees = row_sums(K)
+        self.charges = array_namespace(degrees).stack([degrees * 0 + 1, degrees], axis=1)  # 1 and s_j
+        # The largest slope of F with respect to d2, summed over the pairs: Σ P for the KL divergence of t-SNE.
+        self.mass = sum_positive(K, self._largest_slopes) * kernel.length**2
+
+    @property
+    def degrees(self) -> Array:
+        return self.charges[:, 1]
+
+    def _largest_slopes(self, kx: Array) -> Array:
+        """Return, for each k_x, the largest |slope| that `_pairs` returns at the distances PROBES."""
+        xp, largest = array_namespace(kx), 0 * kx
+        for probe in PROBES:
+            slope = xp.abs(self._pairs(kx, 0 * kx + probe * self.kernel.length**2, False)[0])
+            largest = xp.where(slope > largest, slope, largest)
+        return largest
+
+    def edge_slope(self, kx: Array, d2: Array) -> Array:
+        """Return d/d(d2) of F(k_x, k) − F(0, k); it is positive if the pair attracts."""
+        return self._pairs(kx, d2, False)[0]
+
+    def _pairs(self, kx: Array, d2: Array, value: bool) -> tuple[Array, Any]:
+        """Return d/d(d2) of F(k_x, k) − F(0, k) for each pair and, if `value`, the sum of this difference."""
+        k = self.kernel.value(d2)
+        slope = (self.loss.slope(kx, k) - self.loss.slope(0 * kx, k)) * self.kernel.slope(d2)
+        return slope, total(self.loss.value(kx, k) - self.loss.value(0 * kx, k)) if value else 0.0
+
+    def _edges(self, Y: Array, engine: Engine, value: bool) -> tuple[Any, Array]:
+        """Return Σ [F(k_x, k) − F(0, k)] over the pairs with k_x > 0, and minus a quarter of its gradient."""
+        A = self.affinities
+        if not is_sparse(A):
+            return self._dense_edges(Y, value)
+        xp = array_namespace(Y)
+        ends = xp.take(Y, _as_index(entry_rows(A)), axis=0), xp.take(Y, _as_index(A.indices), axis=0)
+        diff = to_float64(ends[0] - ends[1])
+        kx, d2 = to_float64(stored_values(A)), xp.sum(diff * diff, axis=1)
+        slope, psi = self._pairs(kx, d2, value)
+        _, force = engine.edges(Y, with_values(A, _cast(slope, A)), UNIT, -1.0, potential=False)
+        return psi, force
+
+    def _dense_edges(self, Y: Array, value: bool) -> tuple[Any, Array]:
+        """Return the result of `_edges` for dense affinities, by blocks of rows in float64."""
+        Y, psi = to_float64(Y), 0.0
+        xp, parts = array_namespace(Y), []
+        step = max(1, FIXED_SUM // Y.shape[0])
+        for start in range(0, Y.shape[0], step):
+            rows = slice(start, start + step)
+            diff = [Y[rows, c, None] - Y[None, :, c] for c in range(Y.shape[1])]
+            d2 = sum((x * x for x in diff[1:]), diff[0] * diff[0])
+            kx = to_float64(self.affinities[rows])
+            slope, part = self._pairs(kx, d2, value)
+            psi += part
+            parts.append(xp.stack([-xp.sum(slope * x, axis=1) for x in diff], axis=1))
+        return psi, xp.concat(parts)
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        psi, edges = self._edges(Y, engine, loss)
+        if self.negatives is None:
+            phi, gradient = engine.field(Y, self.apart)
+            repulsion, apart = -2 * gradient, total(phi)
+        else:
+            c = self.negatives / Y.shape[0]
+            phi, gradient = engine.field(Y, self.apart, self.charges)
+            repulsion = -c * (self.degrees[:, None] * gradient[:, 0, :] + gradient[:, 1, :])
+            apart = c * total(phi[:, 1])
+        value = psi + apart if loss else np.nan
+        return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
+
+    def to(self, placement: Placement) -> PairObjective:
+        return self._with_arrays(placement.to_device(self.affinities), placement.to_device(self.charges))
+
+    def permuted(self, order: Array) -> PairObjective:
+        return self._with_arrays(permuted(self.affinities, order), self.charges[order])
+
+    def _with_arrays(self, affinities: Matrix, charges: Array) -> PairObjective:
+        """Return a copy of the objective with other affinities and charges."""
+        other = copy(self)
+        other.affinities, other.charges = affinities, charges
+        return other
+
+    def with_loss(self, loss: PairLoss) -> PairObjective:
+        """Return a copy with another function F, whose stiffness is taken to be the same."""
+        other = copy(self)
+        other.loss, other.apart = loss, ZeroAffinity(loss, self.kernel)
+        return other
+
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+        """Return the function that `Objective.freeze` describes.
+
+        A new point has its own affinities and, with negatives, its own s_i; those of the map do not change.
+        """
+        ones = engine.freeze(Y, self.apart)
+        weighted = None if self.negatives is None else engine.freeze(Y, self.apart, self.degrees)
+
+        def force(targets: Array, K: Matrix) -> Array:
+            xp, push = array_namespace(targets), ones(targets).gradient
+            if weighted is None:
+                push = 2 * push
+            else:
+                own = array_like(push, row_sums(K))[:, None]
+                push = (self.negatives or 0.0) / Y.shape[0] * (own * push + weighted(targets).gradient)
+            diff = to_float64(xp.take(targets, entry_rows(K), axis=0)) - to_float64(xp.take(Y, K.indices, axis=0))
+            slope, _ = self._pairs(to_float64(stored_values(K)), xp.sum(diff * diff, axis=1), False)
+            return 4 * exaggeration * engine.edges_to(targets, Y, with_values(K, slope), UNIT, -1.0) - push
+
+        return force
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        """Return the forces of a pair with k_x = p; with negatives, those of a pair with s = 1 in a map of Z points."""
+        xp, d2 = array_namespace(r), r**2
+        slope, _ = self._pairs(0 * d2 + p, d2, False)
+        weight = 1.0 if self.negatives is None else self.negatives / Z
+        return 4 * xp.abs(slope) * r, 4 * weight * xp.abs(self.apart.slope(d2)) * r
+
+
+def _as_index(indices: Any) -> Any:
+    """Return integer indices in the type that the array library indexes with."""
+    return indices if is_numpy(indices) else array_namespace(indices).astype(indices, array_namespace(indices).int64)
+
+
+def _cast(values: Any, A: Matrix) -> Any:
+    """Return values of the entries of A in the precision of A; on the host they keep their precision."""
+    return array_namespace(values).astype(values, A.data.dtype) if is_on_device(A) else values
