@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import divergences, kernels, optimize
+from ..objectives import pair_losses
 
 
 def number_or_word(text: str) -> Any:
@@ -82,6 +83,7 @@ DIVERGENCES = {
     "KL": divergences.KL,
     "Hellinger": divergences.Hellinger,
 }
+PAIR_LOSSES = _subclasses(pair_losses, pair_losses.PairLoss)
 OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated)}
 
 
@@ -123,5 +125,6 @@ PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "Any": (number_or_word, "VALUE"),
     "Kernel | None": (object_parser(KERNELS), "KERNEL"),
     "Divergence | None": (object_parser(DIVERGENCES), "DIVERGENCE"),
+    "PairLoss | None": (object_parser(PAIR_LOSSES), "LOSS"),
     "Rule | None": (object_parser(OPTIMIZERS), "RULE"),
 }

@@ -10,6 +10,8 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entries_where, is_on_device, on_host
+from ..divergences import Alpha, Divergence
+from ..geometry import Flat, Geometry
 from ..kernels import Kernel
 from ..objectives.pair_losses import Contrastive, PairLoss
 from ..objectives.pair_objective import PairObjective
@@ -52,7 +54,7 @@ class FullExtent(Kernel):
         return self.kernel.slope(d2)
 
 
-def check_edge_sampling(method: Any, negatives: Any) -> None:
+def check_edge_sampling(method: Any, negatives: Any, geometry: Geometry) -> None:
     """Raise ValueError if a method cannot use engine="negative_sampling" with this number of negatives per edge."""
     if negatives != int(negatives):
         raise ValueError(f'negative_sample_rate must be an integer for engine="negative_sampling", got {negatives!r}')
@@ -63,6 +65,11 @@ def check_edge_sampling(method: Any, negatives: Any) -> None:
         )
     if method.optimizer is not None:
         raise ValueError('engine="negative_sampling" has its own optimiser; use optimizer=None or another engine')
+    if type(geometry) is not Flat:
+        raise ValueError(
+            f'engine="negative_sampling" needs a map in flat space, not in {type(geometry).__name__}; use another'
+            " engine"
+        )
 
 
 def engine_for_sampling(requested: str) -> str:
@@ -84,6 +91,30 @@ def pair_objective(K: Matrix, kernel: Kernel, loss: PairLoss, negatives: float |
         raise ValueError("all affinities are 0, so that no points attract; pass affinities with positive entries")
     inner = kernel.kernel if isinstance(kernel, FullExtent) else kernel
     return PairObjective(K, inner, loss, None if negatives is None else float(negatives))
+
+
+def contrastive_objective(P: Matrix, kernel: Kernel) -> PairObjective:
+    """Return the noise-contrastive form of KL(P ‖ Q), Q = k/Z, for joint affinities P; the normaliser is learned."""
+    return pair_objective(P, kernel, Contrastive("learned"), NEGATIVES)
+
+
+def check_contrastive(method: Any, divergence: Divergence, geometry: Geometry, *, joint: bool) -> None:
+    """Raise ValueError if a method of the SNE family cannot use engine="negative_sampling".
+
+    `joint` says whether Q is normalised over all pairs.
+    """
+    check_edge_sampling(method, NEGATIVES, geometry)
+    name = type(method).__name__
+    if not joint:
+        raise ValueError(
+            f'engine="negative_sampling" learns one normaliser, but {name} does not normalise Q over all pairs; use'
+            " TSNE or SymmetricSNE, or another engine"
+        )
+    if divergence != Alpha(-1.0):
+        raise ValueError(
+            f'engine="negative_sampling" minimises the KL divergence, but {name} has {divergence!r}; use alpha=-1,'
+            " divergence=None or another engine"
+        )
 
 
 def pair_problem_class(*, sampled: bool, learned: bool) -> type[ForceProblem]:

@@ -12,7 +12,7 @@ from ..affinities import perplexity as affinities
 from ..affinities.bandwidth import Bandwidth, check_bandwidth
 from ..affinities.builders import Fuzzy, Gaussian, Neighborhoods, Radial, width
 from ..affinities.pair_affinities import Unscaled, mean_of_both
-from ..arrays.namespace import is_integer, is_positive
+from ..arrays.namespace import is_auto, is_integer, is_positive
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import check_n_neighbors, limit_neighbors
 from ..kernels import Kernel, Membership
@@ -66,8 +66,10 @@ class PairEmbedding(Embedding):
         One of the engines of every Embedding, or "negative_sampling": edges and random points are sampled as in UMAP.
     n_iter : int, default=500
         Maximum number of iterations.
-    early_exaggeration : float, default=1.0
-        Factor on the attraction in the first iterations.
+    early_exaggeration : float or "auto", default="auto"
+        "auto" is 1 if the engine is "negative_sampling" and 12 with other engines. On digits (n = 1797), the loss of
+        BinaryCrossEntropy after 500 iterations was 30,300 with 12 and 33,600 with 1, that of SquaredDifference 2,100
+        and 3,100.
     """
 
     loss: PairLoss | None = None
@@ -79,7 +81,7 @@ class PairEmbedding(Embedding):
     negative_sample_rate: Any = None
     init: Any = "spectral"
     n_iter: Any = 500
-    early_exaggeration: Any = 1.0
+    early_exaggeration: Any = "auto"
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -94,8 +96,8 @@ class PairEmbedding(Embedding):
         m = self.negative_sample_rate
         if m is not None and not is_positive(m):
             raise ValueError(f"negative_sample_rate must be a positive number or None, got {m!r}")
-        if self.engine == NEGATIVE_SAMPLING:
-            check_edge_sampling(self, NEGATIVES if m is None else m)
+        if self._samples_edges():
+            check_edge_sampling(self, NEGATIVES if m is None else m, self._geometry())
         elif self._learns_scale():
             raise ValueError(
                 'Contrastive(scale="learned") requires engine="negative_sampling"; use it, or a number as scale'
@@ -149,14 +151,22 @@ class PairEmbedding(Embedding):
         dense = not data.sparse and engine in ("exact", "reference") and self.affinity in ("gaussian", "perplexity")
         return 24.0 if dense else 0.0  # d², the exponent or P, and k_x
 
+    def resolve_early_exaggeration(self) -> float:
+        if is_auto(self.early_exaggeration):
+            return 1.0 if self._samples_edges() else 12.0
+        return super().resolve_early_exaggeration()
+
+    def _samples_edges(self) -> bool:
+        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
+
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         K = mean_of_both(P, self._n_threads()) if self.affinity in ("perplexity", "precomputed") else P
-        sampled = self.engine == NEGATIVE_SAMPLING
+        sampled = self._samples_edges()
         m = NEGATIVES if sampled and self.negative_sample_rate is None else self.negative_sample_rate
         return pair_objective(K, kernel, self._loss(), m)
 
     def _problem_class(self) -> type[ForceProblem]:
-        return pair_problem_class(sampled=self.engine == NEGATIVE_SAMPLING, learned=self._learns_scale())
+        return pair_problem_class(sampled=self._samples_edges(), learned=self._learns_scale())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -211,11 +211,12 @@ def check_pair_loss(loss: PairLoss, kernel: Kernel) -> None:
     below, above = (_evaluate(loss, "value", kx[inside], ky[inside] * (1 + step)) for step in (-STEP, STEP))
     derivative = (above - below) / (2 * STEP * ky[inside])
     noise = 1e-12 * np.abs(F[inside]) / (STEP * ky[inside])
-    wrong = np.abs(slope[inside] - derivative) > TOLERANCE * np.maximum(np.abs(derivative), np.abs(slope[inside])) + noise
+    given = slope[inside]
+    wrong = np.abs(given - derivative) > TOLERANCE * np.maximum(np.abs(derivative), np.abs(given)) + noise
     if wrong.mean() > 0.1:  # a kink of F is at few points of the grid
         t = int(wrong.argmax())
         raise ValueError(
-            f"slope of {loss!r} at kx = {kx[inside][t]:.3g}, ky = {ky[inside][t]:.3g} is {slope[inside][t]:.3g}, but the"
+            f"slope of {loss!r} at kx = {kx[inside][t]:.3g}, ky = {ky[inside][t]:.3g} is {given[t]:.3g}, but the"
             f" derivative of value with respect to ky is {derivative[t]:.3g} there; correct value or slope"
         )
     table = slope.reshape(len(AFFINITIES), -1)
@@ -233,8 +234,8 @@ def _evaluate(loss: PairLoss, name: str, kx: Array, ky: Array) -> Array:
         if isinstance(error, TypeError) and "must define" in str(error):
             raise
         raise ValueError(
-            f"{name} of {loss!r} fails for arrays kx and ky: {error}. Write it elementwise, with array functions such as"
-            " numpy.where instead of if statements"
+            f"{name} of {loss!r} fails for arrays kx and ky: {error}. Write it elementwise, with array functions such"
+            " as numpy.where instead of if statements"
         ) from error
     kind = getattr(getattr(values, "dtype", None), "kind", None)
     if kind not in ("f", "i", "u") or np.shape(values) != ky.shape:
@@ -246,7 +247,7 @@ def _evaluate(loss: PairLoss, name: str, kx: Array, ky: Array) -> Array:
     if not np.isfinite(result).all():
         t = int((~np.isfinite(result)).argmax())
         raise ValueError(
-            f"{name} of {loss!r} at kx = {kx[t]:.3g}, ky = {ky[t]:.3g} is {result[t]}, but it must be finite; replace ky"
-            " by ky / (1 + 0.01 * ky) in terms that are infinite at ky = 1"
+            f"{name} of {loss!r} at kx = {kx[t]:.3g}, ky = {ky[t]:.3g} is {result[t]}, but it must be finite; replace"
+            " ky by ky / (1 + 0.01 * ky) in terms that are infinite at ky = 1"
         )
     return result

@@ -12,7 +12,16 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_SUM
-from ..arrays.csr import entry_rows, is_on_device, is_sparse, permuted, row_sums, stored_values, sum_positive, with_values
+from ..arrays.csr import (
+    entry_rows,
+    is_on_device,
+    is_sparse,
+    permuted,
+    row_sums,
+    stored_values,
+    sum_positive,
+    with_values,
+)
 from ..arrays.namespace import array_like, array_namespace, is_numpy, to_float64, total
 from ..engines import Engine, Placement
 from ..kernels import Gaussian, Kernel
@@ -106,28 +115,21 @@ class PairObjective:
         """Return Σ [F(k_x, k) − F(0, k)] over the pairs with k_x > 0, and minus a quarter of its gradient."""
         A = self.affinities
         if not is_sparse(A):
-            return self._dense_edges(Y, value)
-        xp = array_namespace(Y)
-        ends = xp.take(Y, _as_index(entry_rows(A)), axis=0), xp.take(Y, _as_index(A.indices), axis=0)
-        diff = to_float64(ends[0] - ends[1])
-        kx, d2 = to_float64(stored_values(A)), xp.sum(diff * diff, axis=1)
+            return self._dense_edges(Y, engine, value)
+        kx, d2 = to_float64(stored_values(A)), _squared_distances(engine, Y, entry_rows(A), Y, A.indices)
         slope, psi = self._pairs(kx, d2, value)
         _, force = engine.edges(Y, with_values(A, _cast(slope, A)), UNIT, -1.0, potential=False)
         return psi, force
 
-    def _dense_edges(self, Y: Array, value: bool) -> tuple[Any, Array]:
+    def _dense_edges(self, Y: Array, engine: Engine, value: bool) -> tuple[Any, Array]:
         """Return the result of `_edges` for dense affinities, by blocks of rows in float64."""
         Y, psi = to_float64(Y), 0.0
-        xp, parts = array_namespace(Y), []
-        step = max(1, FIXED_SUM // Y.shape[0])
+        xp, parts, step = array_namespace(Y), [], max(1, FIXED_SUM // Y.shape[0])
         for start in range(0, Y.shape[0], step):
-            rows = slice(start, start + step)
-            diff = [Y[rows, c, None] - Y[None, :, c] for c in range(Y.shape[1])]
-            d2 = sum((x * x for x in diff[1:]), diff[0] * diff[0])
-            kx = to_float64(self.affinities[rows])
-            slope, part = self._pairs(kx, d2, value)
+            d2, diff = _compare(engine, Y[start : start + step, None, :], Y[None, :, :])
+            slope, part = self._pairs(to_float64(self.affinities[start : start + step, :]), d2, value)
             psi += part
-            parts.append(xp.stack([-xp.sum(slope * x, axis=1) for x in diff], axis=1))
+            parts.append(-xp.sum(slope[:, :, None] * diff, axis=1))
         return psi, xp.concat(parts)
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -170,14 +172,14 @@ class PairObjective:
         weighted = None if self.negatives is None else engine.freeze(Y, self.apart, self.degrees)
 
         def force(targets: Array, K: Matrix) -> Array:
-            xp, push = array_namespace(targets), ones(targets).gradient
+            push = ones(targets).gradient
             if weighted is None:
                 push = 2 * push
             else:
                 own = array_like(push, row_sums(K))[:, None]
                 push = (self.negatives or 0.0) / Y.shape[0] * (own * push + weighted(targets).gradient)
-            diff = to_float64(xp.take(targets, entry_rows(K), axis=0)) - to_float64(xp.take(Y, K.indices, axis=0))
-            slope, _ = self._pairs(to_float64(stored_values(K)), xp.sum(diff * diff, axis=1), False)
+            d2 = _squared_distances(engine, targets, entry_rows(K), Y, K.indices)
+            slope = self.edge_slope(to_float64(stored_values(K)), d2)
             return 4 * exaggeration * engine.edges_to(targets, Y, with_values(K, slope), UNIT, -1.0) - push
 
         return force
@@ -190,9 +192,24 @@ class PairObjective:
         return 4 * xp.abs(slope) * r, 4 * weight * xp.abs(self.apart.slope(d2)) * r
 
 
-def _as_index(indices: Any) -> Any:
-    """Return integer indices in the type that the array library indexes with."""
-    return indices if is_numpy(indices) else array_namespace(indices).astype(indices, array_namespace(indices).int64)
+def _compare(engine: Engine, Yi: Array, Yj: Array) -> tuple[Array, Array]:
+    """Return d2 (...) and y_i − y_j (..., d) in float64; in a curved space, the engine says how points are compared."""
+    Yi, Yj = to_float64(Yi), to_float64(Yj)
+    if (pairs := getattr(engine, "pairs", None)) is not None:
+        return pairs.between(Yi, Yj)
+    diff = Yi - Yj
+    return array_namespace(diff).sum(diff * diff, axis=-1), diff
+
+
+def _squared_distances(engine: Engine, Yi: Array, i: Array, Yj: Array, j: Array) -> Array:
+    """Return d2 (m,) between the points Yi[i] and Yj[j]."""
+    return _compare(engine, _take(Yi, i), _take(Yj, j))[0]
+
+
+def _take(Y: Array, index: Array) -> Array:
+    """Return Y[index]; PyTorch indexes with int64."""
+    xp = array_namespace(Y)
+    return xp.take(Y, index if is_numpy(index) else xp.astype(index, xp.int64), axis=0)
 
 
 def _cast(values: Any, A: Matrix) -> Any:

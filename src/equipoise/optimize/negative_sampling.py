@@ -135,6 +135,7 @@ class NegativeSamplingSteps(EdgeSamplingSteps):
         self._degrees = edge_degrees(objective.degrees)
 
     def _step(self, state: State, Y: Array, out: Array, part: int, phase: Phase) -> None:
+        assert state.due is not None
         _core.negatives_step(
             self._graph,
             self._period,

@@ -22,12 +22,17 @@ from ..geometry import Geometry
 from ..objectives.pair_losses import Contrastive, PairLoss
 from ..objectives.pair_objective import PairObjective
 from .descent import State
-from .negative_sampling import CLIP, RATE, EdgeSamplingSteps, edge_degrees
+from .negative_sampling import CLIP, EdgeSamplingSteps, edge_degrees
 from .rules import Phase, Rule
 
 ENDS = 1e-4, 1e4  # first and last distance in a table, in units of the kernel's length; chosen
 LEVELS = 256  # of k_x, if the attraction is not proportional to it
-SMALLEST = 1e-4  # smallest level of k_x, relative to the largest: an edge below it acts less than once in 500 iterations
+SMALLEST = (
+    1e-4  # smallest level of k_x, relative to the largest: an edge below it acts less than once in 500 iterations
+)
+# Learning rate of the first iteration, relative to the one at which the largest attraction of an edge is that of UMAP.
+# Measured on digits with six losses: after 500 iterations four of the losses are lower than at 1, and one is higher.
+RATE = 0.5
 PROBES = np.logspace(-2, 2, 9)  # squared distances, in units of length², at which attractions are compared
 SAMPLE = 4096  # edges in each estimate of the normaliser's gradient; chosen
 
@@ -35,8 +40,8 @@ SAMPLE = 4096  # edges in each estimate of the normaliser's gradient; chosen
 class PairSamplingSteps(EdgeSamplingSteps):
     """Takes steps that decrease the effective loss of a PairObjective by sampling edges and negatives.
 
-    The parameters are those of `EdgeSamplingSteps`. Unless a learning rate is given, it is scaled so that the largest
-    attraction of an edge is that of UMAP, and so is the longest move.
+    The parameters are those of `EdgeSamplingSteps`. Unless a learning rate is given, it is inversely proportional to
+    the largest attraction of an edge, so that multiplying F by a constant changes nothing.
     """
 
     objective: PairObjective
@@ -51,7 +56,7 @@ class PairSamplingSteps(EdgeSamplingSteps):
         kx, length = objective.affinities.data.astype(np.float64), objective.kernel.length
         self._negatives, self._degrees = int(objective.negatives), edge_degrees(objective.degrees)
         self.first_rate = RATE * length**2 * float(kx.sum()) / objective.mass
-        self._longest = CLIP * length
+        self._longest = CLIP * length * RATE / self.first_rate  # as a force: at most CLIP · RATE lengths per move
         self._values, self._level = levels(objective, kx)
         self._laws = self._tabulate(objective.loss)
 
@@ -64,8 +69,8 @@ class PairSamplingSteps(EdgeSamplingSteps):
         return attractions[0]._replace(segments=segments), _table(objective, lambda d2: -apart.slope(d2))
 
     def _step(self, state: State, Y: Array, out: Array, part: int, phase: Phase) -> None:
+        assert state.due is not None
         pull, push = self._laws
-        timing = self._timing(state, part, phase)
         _core.sampled_pairs_step(
             self._graph,
             self._period,
@@ -78,9 +83,9 @@ class PairSamplingSteps(EdgeSamplingSteps):
             first=push.first,
             scale=push.scale,
             level=self._level,
-            clip=self._longest / (self.first_rate if phase.rate is None else phase.rate),
+            clip=self._longest,
             count=self._negatives,
-            **timing,
+            **self._timing(state, part, phase),
         )
 
 
@@ -151,8 +156,10 @@ class ContrastiveSteps(PairSamplingSteps):
         edges = np.minimum(drawn, len(self._cumulative) - 1)
         heads = self._heads[edges]
         others = rng.integers(0, len(Y), (SAMPLE, self._negatives))
-        return 1 - self._mean(loss, Y, heads, self._tails[edges]) - self._negatives * self._mean(
-            loss, Y, heads[:, None], others
+        return (
+            1
+            - self._mean(loss, Y, heads, self._tails[edges])
+            - self._negatives * self._mean(loss, Y, heads[:, None], others)
         )
 
     def _mean(self, loss: Contrastive, Y: Array, i: Array, j: Array) -> float:

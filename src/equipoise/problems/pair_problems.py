@@ -9,6 +9,7 @@ import numpy as np
 from .._types import Array
 from ..arrays.namespace import to_numpy, total
 from ..engines import HOST, Sampled
+from ..objectives import Objective
 from ..objectives.pair_losses import Contrastive
 from ..objectives.pair_objective import PairObjective
 from ..optimize.descent import State
@@ -56,19 +57,15 @@ class ContrastiveProblem(PairSamplingProblem):
     """
 
     @property
-    def objective(self) -> PairObjective:  # type: ignore[override]
-        runs = getattr(self, "_runs", None)
-        return self._unscaled if runs is None else self._scaled(self._best.log_scale)
+    def objective(self) -> Objective:
+        return self._unscaled.with_loss(Contrastive(float(np.exp(self._best.log_scale))))
 
     @objective.setter
-    def objective(self, objective: PairObjective) -> None:
-        self._unscaled = objective
-
-    def _scaled(self, log_scale: float) -> PairObjective:
-        return self._unscaled.with_loss(Contrastive(float(np.exp(log_scale))))
+    def objective(self, objective: Any) -> None:
+        self._unscaled: PairObjective = objective
 
     @property
-    def _host_objective(self) -> PairObjective:  # type: ignore[override]
+    def _host_objective(self) -> Objective:
         return self.objective.to(HOST)
 
     @property
