@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import anndata, divergences, kernels, neighbors, spaces
+from . import anndata, divergences, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from .canonical import canonical_form
 from .evaluate import compare, evaluate
@@ -31,9 +31,8 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
-from .objectives import pair_losses
-from .objectives.pair_losses import PairLoss
 from .optimize.rules import Accelerated, GradientDescent, Momentum
+from .pair_losses import PairLoss
 from .problems.forces import Problem
 from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem

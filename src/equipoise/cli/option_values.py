@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import divergences, kernels, optimize
-from ..objectives import pair_losses
+from .. import divergences, kernels, optimize, pair_losses
 
 
 def number_or_word(text: str) -> Any:

@@ -15,7 +15,7 @@ from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import check_n_neighbors
 from ..kernels import Kernel, Membership, StudentT
 from ..objectives import DoubleKernelLLE, DoubleKernelPCA, Objective
-from ..objectives.pair_losses import SquaredDifference
+from ..pair_losses import SquaredDifference
 from ..problems.forces import ForceProblem
 from ..problems.pair_problems import PairSamplingProblem
 from .edge_sampling import NEGATIVES, check_edge_sampling, engine_for_sampling, pair_objective

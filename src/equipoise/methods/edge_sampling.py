@@ -13,8 +13,8 @@ from ..arrays.csr import entries_where, is_on_device, on_host
 from ..divergences import Alpha, Divergence
 from ..geometry import Flat, Geometry
 from ..kernels import Kernel
-from ..objectives.pair_losses import Contrastive, PairLoss
 from ..objectives.pair_objective import PairObjective
+from ..pair_losses import Contrastive, PairLoss
 from ..problems.forces import ForceProblem
 from ..problems.pair_problems import ContrastiveProblem, PairProblem, PairSamplingProblem
 from .umap import MAX_NEGATIVES, NEGATIVE_SAMPLING

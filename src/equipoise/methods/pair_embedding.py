@@ -17,7 +17,7 @@ from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import check_n_neighbors, limit_neighbors
 from ..kernels import Kernel, Membership
 from ..objectives import Objective
-from ..objectives.pair_losses import BinaryCrossEntropy, Contrastive, PairLoss, check_pair_loss
+from ..pair_losses import BinaryCrossEntropy, Contrastive, PairLoss, check_pair_loss
 from ..problems.forces import ForceProblem
 from .edge_sampling import (
     NEGATIVES,
@@ -102,7 +102,7 @@ class PairEmbedding(Embedding):
             raise ValueError(
                 'Contrastive(scale="learned") requires engine="negative_sampling"; use it, or a number as scale'
             )
-        check_pair_loss(self._loss(), self._kernel())
+        check_pair_loss(Contrastive() if self._learns_scale() else self._loss(), self._kernel())
 
     def _loss(self) -> PairLoss:
         return BinaryCrossEntropy() if self.loss is None else self.loss

@@ -25,8 +25,8 @@ from ..arrays.csr import (
 from ..arrays.namespace import array_like, array_namespace, is_numpy, to_float64, total
 from ..engines import Engine, Placement
 from ..kernels import Gaussian, Kernel
+from ..pair_losses import PairLoss
 from .base import Balance
-from .pair_losses import PairLoss
 
 UNIT = Gaussian()  # with the exponent b = −1, k^b k' = −1: edges then sum −Σ_j A_ij (y_i − y_j)
 PROBES = (0.05, 0.25, 1.0, 4.0)  # squared distances, in units of length², at which the stiffness is measured; chosen

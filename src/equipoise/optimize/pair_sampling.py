@@ -19,8 +19,8 @@ from ..arrays.csr import entry_rows
 from ..engines import Sampled
 from ..engines.tables import Table, tabulate
 from ..geometry import Geometry
-from ..objectives.pair_losses import Contrastive, PairLoss
 from ..objectives.pair_objective import PairObjective
+from ..pair_losses import Contrastive, PairLoss
 from .descent import State
 from .negative_sampling import CLIP, EdgeSamplingSteps, edge_degrees
 from .rules import Phase, Rule
@@ -34,7 +34,7 @@ SMALLEST = (
 # Measured on digits with six losses: after 500 iterations four of the losses are lower than at 1, and one is higher.
 RATE = 0.5
 PROBES = np.logspace(-2, 2, 9)  # squared distances, in units of length², at which attractions are compared
-SAMPLE = 4096  # edges in each estimate of the normaliser's gradient; chosen
+SAMPLE, PAIRS = 4096, 2**15  # edges and, at most, negatives in each estimate of the gradient of the scale; chosen
 
 
 class PairSamplingSteps(EdgeSamplingSteps):
@@ -154,13 +154,10 @@ class ContrastiveSteps(PairSamplingSteps):
         rng = np.random.default_rng([self.sampled.seed, iteration])
         drawn = np.searchsorted(self._cumulative, rng.random(SAMPLE) * self._cumulative[-1], side="right")
         edges = np.minimum(drawn, len(self._cumulative) - 1)
-        heads = self._heads[edges]
-        others = rng.integers(0, len(Y), (SAMPLE, self._negatives))
-        return (
-            1
-            - self._mean(loss, Y, heads, self._tails[edges])
-            - self._negatives * self._mean(loss, Y, heads[:, None], others)
-        )
+        heads, m = self._heads[edges], self._negatives
+        some = heads[: max(1, min(SAMPLE, PAIRS // max(m, 1))), None]
+        others = rng.integers(0, len(Y), (len(some), min(m, PAIRS)))
+        return 1 - self._mean(loss, Y, heads, self._tails[edges]) - m * self._mean(loss, Y, some, others)
 
     def _mean(self, loss: Contrastive, Y: Array, i: Array, j: Array) -> float:
         """Return the mean probability q of the pairs (i, j), which is 0 if i = j: a point does not repel itself."""

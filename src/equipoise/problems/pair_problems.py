@@ -10,12 +10,12 @@ from .._types import Array
 from ..arrays.namespace import to_numpy, total
 from ..engines import HOST, Sampled
 from ..objectives import Objective
-from ..objectives.pair_losses import Contrastive
 from ..objectives.pair_objective import PairObjective
 from ..optimize.descent import State
 from ..optimize.gradient_steps import GradientSteps
 from ..optimize.negative_sampling import EdgeSamplingSteps
 from ..optimize.pair_sampling import ContrastiveSteps, LearnedState, PairSamplingSteps
+from ..pair_losses import Contrastive
 from .forces import ForceProblem
 from .negative_sampling_problem import NegativeSamplingProblem
 
