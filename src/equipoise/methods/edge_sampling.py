@@ -87,8 +87,6 @@ def pair_objective(K: Matrix, kernel: Kernel, loss: PairLoss, negatives: float |
     K = on_host(K) if is_on_device(K) else K
     if sparse.issparse(K) and not (K.data > 0).all():
         K = entries_where(K, K.data > 0)
-    if not (K.nnz if sparse.issparse(K) else K.any()):
-        raise ValueError("all affinities are 0, so that no points attract; pass affinities with positive entries")
     inner = kernel.kernel if isinstance(kernel, FullExtent) else kernel
     return PairObjective(K, inner, loss, None if negatives is None else float(negatives))
 

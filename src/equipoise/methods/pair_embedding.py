@@ -30,6 +30,9 @@ from .edge_sampling import (
 from .embedding import Embedding
 from .umap import NEGATIVE_SAMPLING
 
+# Number of points from which the mesh is used in up to 3 dimensions: "exact" evaluates F(0, k) in NumPy. Measured on
+# digits, 100 iterations on one core: 0.3 s and 0.05 s for 200 points, 2.3 s and 0.07 s for 500.
+CROSSOVER = 200
 AFFINITIES = ("fuzzy", "gaussian", "perplexity", "precomputed")
 
 
@@ -126,6 +129,8 @@ class PairEmbedding(Embedding):
         return make_input(X, self.metric, None, affinity)  # affinities are computed on the CPU
 
     def _engine(self, requested: str, n: int) -> str:
+        if requested == "auto" and self.n_components <= 3 and n >= CROSSOVER:
+            return "grid"
         return super()._engine(engine_for_sampling(requested), n)
 
     def _neighbors(self, n: int) -> int:

@@ -114,23 +114,24 @@ class PairObjective:
     def _edges(self, Y: Array, engine: Engine, value: bool) -> tuple[Any, Array]:
         """Return Σ [F(k_x, k) − F(0, k)] over the pairs with k_x > 0, and minus a quarter of its gradient."""
         A = self.affinities
-        if not is_sparse(A):
-            return self._dense_edges(Y, engine, value)
-        kx, d2 = to_float64(stored_values(A)), _squared_distances(engine, Y, entry_rows(A), Y, A.indices)
-        slope, psi = self._pairs(kx, d2, value)
-        _, force = engine.edges(Y, with_values(A, _cast(slope, A)), UNIT, -1.0, potential=False)
+        if is_sparse(A):
+            d2 = _squared_distances(engine, Y, entry_rows(A), Y, A.indices)
+            slopes, psi = self._pairs(to_float64(stored_values(A)), d2, value)
+        else:
+            slopes, psi = self._dense_slopes(Y, engine, value)
+        _, force = engine.edges(Y, with_values(A, _cast(slopes, A)), UNIT, -1.0, potential=False)
         return psi, force
 
-    def _dense_edges(self, Y: Array, engine: Engine, value: bool) -> tuple[Any, Array]:
-        """Return the result of `_edges` for dense affinities, by blocks of rows in float64."""
-        Y, psi = to_float64(Y), 0.0
-        xp, parts, step = array_namespace(Y), [], max(1, FIXED_SUM // Y.shape[0])
-        for start in range(0, Y.shape[0], step):
-            d2, diff = _compare(engine, Y[start : start + step, None, :], Y[None, :, :])
-            slope, part = self._pairs(to_float64(self.affinities[start : start + step, :]), d2, value)
+    def _dense_slopes(self, Y: Array, engine: Engine, value: bool) -> tuple[Array, Any]:
+        """Return the slopes (n, n) of all pairs, and the sum of the terms in `_pairs`, for dense affinities."""
+        n, psi, blocks = Y.shape[0], 0.0, []
+        step = max(1, FIXED_SUM // n)
+        for start in range(0, n, step):
+            d2 = _compare(engine, Y[start : start + step, None, :], Y[None, :, :])
+            slopes, part = self._pairs(to_float64(self.affinities[start : start + step, :]), d2, value)
             psi += part
-            parts.append(-xp.sum(slope[:, :, None] * diff, axis=1))
-        return psi, xp.concat(parts)
+            blocks.append(slopes)
+        return array_namespace(Y).concat(blocks), psi
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = self._edges(Y, engine, loss)
@@ -192,18 +193,17 @@ class PairObjective:
         return 4 * xp.abs(slope) * r, 4 * weight * xp.abs(self.apart.slope(d2)) * r
 
 
-def _compare(engine: Engine, Yi: Array, Yj: Array) -> tuple[Array, Array]:
-    """Return d2 (...) and y_i − y_j (..., d) in float64; in a curved space, the engine says how points are compared."""
+def _compare(engine: Engine, Yi: Array, Yj: Array) -> Array:
+    """Return d2 (...) of points (..., d) in float64; in a curved space, the engine says how points are compared."""
     Yi, Yj = to_float64(Yi), to_float64(Yj)
     if (pairs := getattr(engine, "pairs", None)) is not None:
-        return pairs.between(Yi, Yj)
-    diff = Yi - Yj
-    return array_namespace(diff).sum(diff * diff, axis=-1), diff
+        return pairs.between(Yi, Yj)[0]
+    return array_namespace(Yi).sum((Yi - Yj) ** 2, axis=-1)
 
 
 def _squared_distances(engine: Engine, Yi: Array, i: Array, Yj: Array, j: Array) -> Array:
     """Return d2 (m,) between the points Yi[i] and Yj[j]."""
-    return _compare(engine, _take(Yi, i), _take(Yj, j))[0]
+    return _compare(engine, _take(Yi, i), _take(Yj, j))
 
 
 def _take(Y: Array, index: Array) -> Array:
