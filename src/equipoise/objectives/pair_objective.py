@@ -1,13 +1,16 @@
-"""The loss E = Σ_ij F(k_x, k_y) of any function of two kernels, as edges and one field (docs/math.md, section 20)."""
+"""The loss E = Σ_ij F(k_x, k_y) of any function of two kernels, as edges and one field (docs/math.md, section 17)."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
@@ -22,7 +25,7 @@ from ..arrays.csr import (
     sum_positive,
     with_values,
 )
-from ..arrays.namespace import array_like, array_namespace, is_numpy, to_float64, total
+from ..arrays.namespace import array_like, array_namespace, on_device_of, to_float64, to_numpy, total
 from ..engines import Engine, Placement
 from ..kernels import Gaussian, Kernel
 from ..pair_losses import PairLoss
@@ -63,7 +66,7 @@ class PairObjective:
 
     With u = F(0, k) and its slope u', a sum over the pairs with k_x > 0 and one field give the loss and the gradient:
 
-        ∇_i E = 4 Σ_j [∂F(k_x, k) − ∂F(0, k)] k' (y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u          docs/math.md, eq. (P1)
+        ∇_i E = 4 Σ_j [∂F(k_x, k) − ∂F(0, k)] k' (y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u          docs/math.md, eq. (D3)
 
     where ∂F is the derivative with respect to k. The force of the first sum is returned as the attraction, that of the
     field as the repulsion. Exaggeration multiplies the attraction.
@@ -116,7 +119,7 @@ class PairObjective:
         A = self.affinities
         if is_sparse(A):
             d2 = _squared_distances(engine, Y, entry_rows(A), Y, A.indices)
-            slopes, psi = self._pairs(to_float64(stored_values(A)), d2, value)
+            slopes, psi = self._pairs(to_float64(on_device_of(Y, stored_values(A))), d2, value)
         else:
             slopes, psi = self._dense_slopes(Y, engine, value)
         _, force = engine.edges(Y, with_values(A, _cast(slopes, A)), UNIT, -1.0, potential=False)
@@ -180,8 +183,8 @@ class PairObjective:
                 own = array_like(push, row_sums(K))[:, None]
                 push = (self.negatives or 0.0) / Y.shape[0] * (own * push + weighted(targets).gradient)
             d2 = _squared_distances(engine, targets, entry_rows(K), Y, K.indices)
-            slope = self.edge_slope(to_float64(stored_values(K)), d2)
-            return 4 * exaggeration * engine.edges_to(targets, Y, with_values(K, slope), UNIT, -1.0) - push
+            slopes = self.edge_slope(to_float64(on_device_of(d2, stored_values(K))), d2)
+            return 4 * exaggeration * engine.edges_to(targets, Y, with_values(K, to_numpy(slopes)), UNIT, -1.0) - push
 
         return force
 
@@ -202,16 +205,18 @@ def _compare(engine: Engine, Yi: Array, Yj: Array) -> Array:
 
 
 def _squared_distances(engine: Engine, Yi: Array, i: Array, Yj: Array, j: Array) -> Array:
-    """Return d2 (m,) between the points Yi[i] and Yj[j]."""
-    return _compare(engine, _take(Yi, i), _take(Yj, j))
-
-
-def _take(Y: Array, index: Array) -> Array:
-    """Return Y[index]; PyTorch indexes with int64."""
-    xp = array_namespace(Y)
-    return xp.take(Y, index if is_numpy(index) else xp.astype(index, xp.int64), axis=0)
+    """Return d2 (m,) between the points Yi[i] and Yj[j]; the indices may be arrays of another library."""
+    xp = array_namespace(Yi)
+    i, j = (xp.astype(on_device_of(Yi, index), xp.int64) for index in (i, j))
+    if getattr(engine, "pairs", None) is not None:
+        return _compare(engine, xp.take(Yi, i, axis=0), xp.take(Yj, j, axis=0))
+    Yi, Yj = to_float64(Yi), to_float64(Yj)
+    diffs = (xp.take(Yi[:, c], i) - xp.take(Yj[:, c], j) for c in range(Yi.shape[1]))  # NumPy sums short rows slowly
+    return reduce(operator.add, (diff * diff for diff in diffs))
 
 
 def _cast(values: Any, A: Matrix) -> Any:
-    """Return values of the entries of A in the precision of A; on the host they keep their precision."""
-    return array_namespace(values).astype(values, A.data.dtype) if is_on_device(A) else values
+    """Return new values of the entries of A, or of a dense A: on its device in its precision, else on the host."""
+    if is_on_device(A):
+        return array_namespace(values).astype(values, A.data.dtype)
+    return to_numpy(values) if sparse.issparse(A) else values

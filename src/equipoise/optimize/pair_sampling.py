@@ -1,4 +1,4 @@
-"""Negative sampling, as in UMAP, for any loss F(k_x, k_y) of pairs (docs/math.md, section 20).
+"""Negative sampling, as in UMAP, for any loss F(k_x, k_y) of pairs (docs/math.md, section 17).
 
 An edge of affinity k_x attracts every k_max/k_x iterations with the force of [F(k_x, k) − F(0, k)]/k_x, and each time m
 random points repel each of its ends with the force of F(0, k). The mean of such a step is a gradient step of the
