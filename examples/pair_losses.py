@@ -3,9 +3,9 @@
 The figure shows 1200 digits. Upper row: the loss UMAP is meant to minimise and the squared difference of the kernels
 (double-kernel PCA without centring), over all pairs and by UMAP's sampling (Draganov & Dohn 2024, eq. 3 and figure 4).
 Over all pairs, points repel each other so much that the classes spread out over the plane; sampling weakens the
-repulsion, and both losses give small islands. Lower row: the contrastive loss (Damrich et al. 2023), whose scale s leads from a map like
-UMAP's to one like t-SNE's; the scale that is learned with the map comes closest to t-SNE. The accuracy of a classifier
-by the ten nearest neighbours on each map is printed.
+repulsion, and both losses give small islands. Lower row: the contrastive loss (Damrich et al. 2023), whose scale s
+leads from a map like UMAP's to one like t-SNE's; the scale that is learned with the map comes closest to t-SNE. The
+accuracy of a classifier by the ten nearest neighbours on each map is printed.
 
 Writes pair_losses.png to the folder given as argument, or to the current folder.
 """
