@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,6 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
+from support.command_line import embed
 
 import equipoise as eq
 from equipoise import kernels
@@ -164,13 +162,11 @@ def test_saved_methods_transform_alike(digits, method, tmp_path):
 
 
 def test_command_line_embeds_with_a_loss(tmp_path):
-    rows = "\n".join(",".join(f"{v:.3f}" for v in row) for row in np.random.default_rng(0).normal(size=(60, 4)))
-    (tmp_path / "table.csv").write_text("a,b,c,d\n" + rows)
-    command = [sys.executable, "-m", "equipoise.cli", "embed", "table.csv", "--method", "pairembedding", "--loss"]
-    more = ["LogLikelihood(gamma=7)", "--engine", "negative_sampling", "--iterations", "20", "--out", "map.csv"]
-    done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "map.csv").read_text().splitlines()) == 61
+    np.savetxt(tmp_path / "table.csv", np.random.default_rng(0).normal(size=(60, 4)), delimiter=",")
+    options = ["--loss", "LogLikelihood(gamma=7)", "--engine", "negative_sampling", "--iterations", "20"]
+    out = tmp_path / "map.csv"
+    assert embed(tmp_path / "table.csv", "--method", "pairembedding", *options, "--out", out) == 0
+    assert len(out.read_text().splitlines()) == 61
 
 
 # Limits of the SNE family
