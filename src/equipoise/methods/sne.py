@@ -72,7 +72,7 @@ class NeighborEmbedding(Embedding):
         return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
 
     def _all_pairs(self) -> bool:
-        return callable(self.g) or self._divergence().s is None
+        return callable(self.g) or self._divergence().all_pairs
 
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
@@ -146,7 +146,7 @@ class NeighborEmbedding(Embedding):
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):
             self._require_memory(data)
-        if self._divergence().s is None:
+        if self._divergence().all_pairs:
             require_dense(data.sparse or self.affinity == "uniform", self._divergence())
         if self.affinity == "precomputed":
             return self._precomputed()
