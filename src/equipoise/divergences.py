@@ -165,8 +165,7 @@ class JensenShannon(Divergence):
         return (t * log(2 * t / (1 + t)) + log(2 / (1 + t))) / 2
 
     def slope(self, t: Array) -> Array:
-        t = at_least(t, TINY)
-        return array_namespace(t).log(2 * t / (1 + t)) / 2
+        return array_namespace(t).log(0.5 + 0.5 / at_least(t, TINY)) / -2
 
 
 def log_overlap(x: Any, e: float) -> Any:
@@ -291,13 +290,13 @@ class NeRV(_TwoWay):
     ----------
     lam : float, default=0.5
         λ in [0, 1]: 1 is the loss of t-SNE, 0 is KL(Q ‖ P').
-    epsilon : float, default=0.01
+    epsilon : float, default=0.1
         The share ε of the uniform distribution. A pair without affinity costs Q log(Q n(n−1)/ε), so that ε enters
         only by its logarithm (docs/math.md, section 1).
     """
 
     lam: float = 0.5
-    epsilon: float = 0.01
+    epsilon: float = 0.1
 
     def __post_init__(self) -> None:
         if not (is_finite(self.lam) and 0 <= self.lam <= 1):
@@ -316,9 +315,9 @@ class SymmetricKL(_TwoWay):
 
     Parameters
     ----------
-    epsilon : float, default=0.01
+    epsilon : float, default=0.1
         The share ε of the uniform distribution in P' = (1−ε) P + ε/(n(n−1)).
     """
 
-    epsilon: float = 0.01
+    epsilon: float = 0.1
     weights = 1.0, 1.0

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.blocks import FIXED_SUM
 from ..arrays.csr import entry_rows, is_sparse, permuted, stored_values, with_values
-from ..arrays.namespace import array_namespace, cast_like, is_numpy, to_float64, total
+from ..arrays.namespace import array_namespace, at_least, cast_like, is_numpy, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
 from ..kernels import Gaussian, Kernel
@@ -20,28 +19,37 @@ from .base import Balance, require_positive
 
 # For the exponent b = −1 the edges of this kernel are −Σ_j A_ij (y_i − y_j): weights A of any form give any force.
 SPRINGS = Gaussian()
+BLOCK = 2**14  # pairs whose distances are computed at once: arrays of 128 kB stay in the cache; sums depend on it
+ZERO = 1e-100  # affinity of pairs with P = 0, for which w and the summand of the loss then vanish by rounding
+
+
+class Sums(NamedTuple):
+    """Sums over the stored pairs of P, on the device of the map."""
+
+    load: Any  # Σ Q w, with exaggeration
+    mean: Any  # W = Σ Q w
+    loss: Any  # NaN unless requested
 
 
 def stored_distances(U: Array, V: Array, A: Matrix) -> Iterator[tuple[slice, Array]]:
     """Yield, block by block, a slice of `stored_values(A)` and the squared distances ‖u_i − v_j‖² of its pairs.
 
-    The distances are in float64. A has one row per point of U and one column per point of V. A dense A has blocks of
-    rows; CSR matrices on a device, and arrays of libraries other than NumPy, are not divided.
+    The distances are in float64. A has one row per point of U and one column per point of V. Only NumPy arrays are
+    divided into blocks; those of a dense A consist of rows.
     """
-    xp, U, V = array_namespace(U), to_float64(U), to_float64(V)
-    if not is_sparse(A):
-        step = max(1, FIXED_SUM // max(1, V.shape[0])) if is_numpy(U) else U.shape[0]
-        for start in range(0, U.shape[0], step):
-            rows = slice(start, min(start + step, U.shape[0]))
-            yield rows, sum((U[rows, c][:, None] - V[:, c][None, :]) ** 2 for c in range(U.shape[1]))
+    axes = [(to_float64(U[:, c]), to_float64(V[:, c])) for c in range(U.shape[1])]
+    xp, whole = array_namespace(U), not is_numpy(U)
+    if is_sparse(A):
+        i, j = (xp.asarray(index) if whole else index for index in (entry_rows(A), A.indices))
+        step = A.nnz if whole else BLOCK
+        for start in range(0, A.nnz, max(1, step)):
+            part = slice(start, min(start + step, A.nnz))
+            yield part, sum((xp.take(u, i[part]) - xp.take(v, j[part])) ** 2 for u, v in axes)
         return
-    i, j = entry_rows(A), A.indices
-    if not is_numpy(U):
-        i, j = (xp.asarray(index) for index in (i, j))
-    step = FIXED_SUM if is_numpy(U) else max(1, A.nnz)
-    for start in range(0, A.nnz, step):
-        part = slice(start, min(start + step, A.nnz))
-        yield part, xp.sum((U[i[part], :] - V[j[part], :]) ** 2, axis=1)
+    step = A.shape[0] if whole else max(1, BLOCK // A.shape[1])
+    for start in range(0, A.shape[0], step):
+        rows = slice(start, min(start + step, A.shape[0]))
+        yield rows, sum((u[rows][:, None] - v[None, :]) ** 2 for u, v in axes)
 
 
 @tagged("objectives.stored_divergence.StoredDivergence")
@@ -66,29 +74,30 @@ class StoredDivergence:
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         phi, gradient = engine.field(Y, self.kernel)
         Z = require_positive(total(phi), loss)
-        springs, load, mean, value = self._springs(Y, Y, self.affinities, Z, exaggeration)
+        springs, sums = self._springs((Y, Y), self.affinities, Z, exaggeration, loss)
         _, pull = engine.edges(Y, springs, SPRINGS, -1.0, potential=False)
-        return Balance(4 / Z * pull, (-2 / Z * mean) * gradient, value if loss else np.nan, load)
+        return Balance(4 * pull, (-2 / Z * sums.mean) * gradient, sums.loss, sums.load)
 
-    def _springs(self, U: Array, V: Array, P: Matrix, Z: Any, x: float) -> tuple[Matrix, Any, Any, Any]:
-        """Return the weights −w k' with exaggeration x, the sums Σ Q w with and without x, and the loss."""
-        p_all, c, divergence = stored_values(P), self.divergence.limit, self.divergence
-        xp = array_namespace(p_all)
-        weights = xp.zeros_like(p_all)
+    def _springs(
+        self, ends: tuple[Array, Array], P: Matrix, Z: Any, exaggeration: float, loss: bool
+    ) -> tuple[Matrix, Sums]:
+        """Return the weights −w Q k'/k of the pairs between `ends` that P stores, with exaggeration, and their sums."""
+        c, f, affinities = self.divergence.limit, self.divergence, stored_values(P)
+        weights = array_namespace(affinities).empty_like(affinities)
         load = mean = 0.0
-        value = c
-        for part, d2 in stored_distances(U, V, P):
-            p = to_float64(p_all[part, ...])
-            stored = p > 0
-            p = xp.where(stored, p, 1.0)
-            q = xp.where(stored, self.kernel.value(d2) / Z, 1.0)
-            t, one = q / p, xp.where(stored, q, 0.0)
-            w = c - divergence.slope(t)
-            pull = w if x == 1 else c - divergence.slope(t / x)
-            mean, load = mean + total(one * w), load + total(one * pull)
-            value = value + total(xp.where(stored, p * divergence.value(t) - c * q, 0.0))
-            weights[part, ...] = cast_like(p_all, xp.where(stored, -pull * self.kernel.slope(d2), 0.0))
-        return with_values(P, weights), load, mean, value
+        value = c if loss else np.nan
+        for part, d2 in stored_distances(*ends, P):
+            p, q = at_least(to_float64(affinities[part, ...]), ZERO), self.kernel.value(d2) / Z
+            t = q / p
+            pull = w = q * (c - f.slope(t))
+            mean += total(w)
+            if exaggeration != 1:
+                pull = q * (c - f.slope(t / exaggeration))
+            load += total(pull)
+            if loss:
+                value += total(p * f.value(t) - c * q)
+            weights[part, ...] = cast_like(affinities, -pull * self.kernel.log_slope(d2))
+        return with_values(P, weights), Sums(load, mean, value)
 
     def to(self, placement: Placement) -> StoredDivergence:
         return self._with_affinities(placement.to_device(self.affinities))
@@ -107,13 +116,13 @@ class StoredDivergence:
         A new point is treated as one of the n points, so P_ij = p_{j|i}/n; Z and W are those of the fitted map.
         """
         n, Z = Y.shape[0], float(total(engine.field(Y, self.kernel).potential))
-        mean = float(self._springs(Y, Y, self.affinities, Z, 1.0)[2])
+        mean = float(self._springs((Y, Y), self.affinities, Z, 1.0, False)[1].mean)
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:
             rows = with_values(P, stored_values(P) / n)
-            springs = self._springs(targets, Y, rows, Z, exaggeration)[0]
-            return 4 / Z * engine.edges_to(targets, Y, springs, SPRINGS, -1.0) - 2 / Z * mean * field(targets).gradient
+            springs, _ = self._springs((targets, Y), rows, Z, exaggeration, False)
+            return 4 * engine.edges_to(targets, Y, springs, SPRINGS, -1.0) - 2 / Z * mean * field(targets).gradient
 
         return force
 
