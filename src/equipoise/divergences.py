@@ -187,7 +187,7 @@ class Renyi(Divergence):
     """
 
     order: float
-    all_pairs = False  # type: ignore[assignment]
+    all_pairs = False
 
     def __post_init__(self) -> None:
         if not is_positive(self.order):
@@ -213,7 +213,7 @@ class Beta(Divergence):
     """
 
     beta: float
-    all_pairs = False  # type: ignore[assignment]
+    all_pairs = False
 
     def __post_init__(self) -> None:
         if not is_positive(self.beta):
@@ -242,7 +242,7 @@ class Gamma(Divergence):
     """
 
     gamma: float
-    all_pairs = False  # type: ignore[assignment]
+    all_pairs = False
 
     def __post_init__(self) -> None:
         if not (is_finite(self.gamma) and self.gamma > -1):
@@ -263,7 +263,7 @@ class _TwoWay(Divergence):
 
     weights: tuple[float, float]
     epsilon: float
-    all_pairs = False  # type: ignore[assignment]
+    all_pairs = False
 
     def __post_init__(self) -> None:
         if not (is_positive(self.epsilon) and self.epsilon <= 1):

@@ -116,6 +116,7 @@ class NeighborEmbedding(Embedding):
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
+        self.objective_on(np.array([[0.0, 0.5], [0.5, 0.0]]))  # raises if the divergence does not support g(Y)
         if isinstance(self.engine, str) and self.engine in ("grid", "sampled"):
             raise ValueError(
                 f"a function g(Y) needs exact sums over all pairs, which engine={self.engine!r} does not compute; use"

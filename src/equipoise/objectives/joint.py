@@ -53,11 +53,15 @@ def _(divergence: Gamma, P: Matrix, kernel: Kernel) -> Objective:
     return GammaDivergence(P, kernel, divergence.gamma)
 
 
-@_objective.register(NeRV)
-@_objective.register(SymmetricKL)
-def _(divergence: NeRV | SymmetricKL, P: Matrix, kernel: Kernel) -> Objective:
-    if divergence.weights == (1, 0):
+@_objective.register
+def _(divergence: NeRV, P: Matrix, kernel: Kernel) -> Objective:
+    if divergence.lam == 1:
         return JointDivergence(P, kernel, 1.0)  # KL(P ‖ Q), exactly as in t-SNE
+    return TwoWayKL(P, kernel, divergence.weights, divergence.epsilon)
+
+
+@_objective.register
+def _(divergence: SymmetricKL, P: Matrix, kernel: Kernel) -> Objective:
     return TwoWayKL(P, kernel, divergence.weights, divergence.epsilon)
 
 

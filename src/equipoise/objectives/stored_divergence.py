@@ -11,7 +11,7 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, is_sparse, permuted, stored_values, with_values
-from ..arrays.namespace import array_namespace, at_least, cast_like, is_numpy, to_float64, total
+from ..arrays.namespace import array_like, array_namespace, at_least, cast_like, is_numpy, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
 from ..kernels import Gaussian, Kernel
@@ -31,25 +31,32 @@ class Sums(NamedTuple):
     loss: Any  # NaN unless requested
 
 
-def stored_distances(U: Array, V: Array, A: Matrix) -> Iterator[tuple[slice, Array]]:
-    """Yield, block by block, a slice of `stored_values(A)` and the squared distances ‖u_i − v_j‖² of its pairs.
+def stored_distances(U: Array, V: Array, A: Matrix, engine: Engine) -> Iterator[tuple[slice, Array]]:
+    """Yield, block by block, a slice of `stored_values(A)` and the squared distances d2 of u_i and v_j for its pairs.
 
     The distances are in float64. A has one row per point of U and one column per point of V. Only NumPy arrays are
     divided into blocks; those of a dense A consist of rows.
     """
-    axes = [(to_float64(U[:, c]), to_float64(V[:, c])) for c in range(U.shape[1])]
-    xp, whole = array_namespace(U), not is_numpy(U)
+    xp, whole, U, V = array_namespace(U), not is_numpy(U), to_float64(U), to_float64(V)
     if is_sparse(A):
         i, j = (xp.asarray(index) if whole else index for index in (entry_rows(A), A.indices))
         step = A.nnz if whole else BLOCK
         for start in range(0, A.nnz, max(1, step)):
             part = slice(start, min(start + step, A.nnz))
-            yield part, sum((xp.take(u, i[part]) - xp.take(v, j[part])) ** 2 for u, v in axes)
+            yield part, _squared_distances(xp.take(U, i[part], axis=0), xp.take(V, j[part], axis=0), engine)
         return
     step = A.shape[0] if whole else max(1, BLOCK // A.shape[1])
     for start in range(0, A.shape[0], step):
         rows = slice(start, min(start + step, A.shape[0]))
-        yield rows, sum((u[rows][:, None] - v[None, :]) ** 2 for u, v in axes)
+        yield rows, _squared_distances(U[rows, None, :], V[None, :, :], engine)
+
+
+def _squared_distances(Ui: Array, Uj: Array, engine: Engine) -> Array:
+    """Return d2 (...) of points (..., d); an engine for a curved space has `pairs`, which compares them."""
+    if (pairs := getattr(engine, "pairs", None)) is not None:
+        return pairs.between(Ui, Uj)[0]
+    d2: Any = sum((Ui[..., c] - Uj[..., c]) ** 2 for c in range(Ui.shape[-1]))
+    return d2
 
 
 @tagged("objectives.stored_divergence.StoredDivergence")
@@ -74,20 +81,21 @@ class StoredDivergence:
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         phi, gradient = engine.field(Y, self.kernel)
         Z = require_positive(total(phi), loss)
-        springs, sums = self._springs((Y, Y), self.affinities, Z, exaggeration, loss)
+        springs, sums = self._springs((Y, Y), self.affinities, Z, engine, exaggeration, loss)
         _, pull = engine.edges(Y, springs, SPRINGS, -1.0, potential=False)
         return Balance(4 * pull, (-2 / Z * sums.mean) * gradient, sums.loss, sums.load)
 
     def _springs(
-        self, ends: tuple[Array, Array], P: Matrix, Z: Any, exaggeration: float, loss: bool
+        self, ends: tuple[Array, Array], P: Matrix, Z: Any, engine: Engine, exaggeration: float, loss: bool
     ) -> tuple[Matrix, Sums]:
         """Return the weights −w Q k'/k of the pairs between `ends` that P stores, with exaggeration, and their sums."""
         c, f, affinities = self.divergence.limit, self.divergence, stored_values(P)
         weights = array_namespace(affinities).empty_like(affinities)
         load = mean = 0.0
         value = c if loss else np.nan
-        for part, d2 in stored_distances(*ends, P):
-            p, q = at_least(to_float64(affinities[part, ...]), ZERO), self.kernel.value(d2) / Z
+        for part, d2 in stored_distances(*ends, P, engine):
+            p = at_least(to_float64(array_like(d2, affinities[part, ...])), ZERO)
+            q = self.kernel.value(d2) / Z
             t = q / p
             pull = w = q * (c - f.slope(t))
             mean += total(w)
@@ -116,12 +124,12 @@ class StoredDivergence:
         A new point is treated as one of the n points, so P_ij = p_{j|i}/n; Z and W are those of the fitted map.
         """
         n, Z = Y.shape[0], float(total(engine.field(Y, self.kernel).potential))
-        mean = float(self._springs((Y, Y), self.affinities, Z, 1.0, False)[1].mean)
+        mean = float(self._springs((Y, Y), self.affinities, Z, engine, 1.0, False)[1].mean)
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:
             rows = with_values(P, stored_values(P) / n)
-            springs, _ = self._springs((targets, Y), rows, Z, exaggeration, False)
+            springs, _ = self._springs((targets, Y), rows, Z, engine, exaggeration, False)
             return 4 * engine.edges_to(targets, Y, springs, SPRINGS, -1.0) - 2 / Z * mean * field(targets).gradient
 
         return force

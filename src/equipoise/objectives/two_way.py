@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import permuted, stored_values, sum_positive, with_values
-from ..arrays.namespace import array_namespace, at_least, cast_like, to_float64, total
+from ..arrays.namespace import array_namespace, at_least, to_float64, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance, require_positive
@@ -82,9 +83,9 @@ class TwoWayKL:
 
     def _lifted(self, P: Matrix, unit: float) -> Matrix:
         """Return L = log(P'/ε₀) for affinities `unit` · P."""
-        values = stored_values(P)
-        share = (1 - self.epsilon) * unit / self.floor
-        return with_values(P, cast_like(values, array_namespace(values).log1p(share * to_float64(values))))
+        values, share = stored_values(P), (1 - self.epsilon) * unit / self.floor
+        xp = array_namespace(values)
+        return with_values(P, xp.astype(xp.log1p(share * to_float64(values)), values.dtype))
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         a, b, x = self.forward, self.backward, exaggeration
@@ -108,7 +109,7 @@ class TwoWayKL:
         """Return the loss from Ψ = Σ P log k, m and Z."""
         log_Z = array_namespace(Z).log(Z)
         forward = self._negative_entropy - psi + log_Z
-        backward = mean + np.log(self.entropy.at_zero) - log_Z - np.log(self.floor)
+        backward = mean + log(self.entropy.at_zero) - log_Z - log(self.floor)
         return self.forward * forward + self.backward * backward
 
     def to(self, placement: Placement) -> TwoWayKL:
