@@ -22,11 +22,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import equipoise as eq
-from equipoise.views.style import COLORS, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 RELEVANT = 20
 FEW, MANY = 5, 50  # retrieved points at which precision and recall are judged
-RETRIEVED = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+RETRIEVED = (FEW, MANY)
 LAMBDAS = (1.0, 0.75, 0.5, 0.25, 0.0)
 EPSILONS = (0.5, 0.1, 0.03, 0.01, 0.001)
 
@@ -119,27 +119,24 @@ def verdict(continued: dict[float, list[Result]]) -> list[str]:
 
 
 def draw(continued: dict[float, list[Result]], maps: dict[float, np.ndarray], labels: np.ndarray, file: Path) -> None:
-    """Draw precision against recall for every λ, and the maps of three of them."""
-    figure = new_figure(figsize=(11, 3.4), dpi=130)
+    """Draw precision against recall, a small dot per seed and a large one per λ, and the maps of three λ."""
+    figure = new_figure(figsize=(11, 3.6), dpi=130)
     first, *rest = figure.subplots(1, 4, width_ratios=[1.5, 1, 1, 1])
     for lam, color in zip(LAMBDAS, COLORS, strict=False):
-        precision, recall = (column(continued[lam], name).mean(axis=0) for name in ("precision", "recall"))
-        inside = [i for i, r in enumerate(RETRIEVED) if 3 <= r <= 70]
-        first.plot(recall[inside], precision[inside], color=color, linewidth=1.2, label=f"λ = {lam:g}")
-        for r, marker in ((FEW, "o"), (MANY, "s")):
-            i = RETRIEVED.index(r)
-            first.plot(recall[i], precision[i], marker, color=color, markersize=5)
-    first.set_xlabel("mean recall")
-    first.set_ylabel("mean precision")
-    first.annotate(f"{FEW} retrieved", (0.24, 0.88), fontsize=8)
-    first.annotate(f"{MANY} retrieved", (0.62, 0.25), fontsize=8)
+        recall, precision = column(continued[lam], "recall", MANY), column(continued[lam], "precision", FEW)
+        first.plot(recall, precision, ".", color=color, markersize=4)
+        first.plot(recall.mean(), precision.mean(), "o", color=color, markersize=8)
+        middle = (recall.mean(), precision.mean())
+        first.annotate(f"λ = {lam:g}", middle, xytext=(8, 5), textcoords="offset points", fontsize=8)
+    first.set_xlabel(f"recall: relevant points among the {MANY} nearest", fontsize=8)
+    first.set_ylabel(f"precision: relevant among the {FEW} nearest", fontsize=8)
+    first.tick_params(labelsize=8)
+    first.margins(0.15)
     first.spines[["top", "right"]].set_visible(False)
-    first.legend(frameon=False, fontsize=8)
     for axes, lam in zip(rest, (1.0, 0.5, 0.0), strict=True):
         axes.scatter(*maps[lam].T, s=1.5, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_aspect("equal", adjustable="datalim")
-        axes.set_xticks([])
-        axes.set_yticks([])
+        hide_axes(axes)
         axes.set_title({1.0: "λ = 1, t-SNE", 0.5: "λ = ½", 0.0: "λ = 0"}[lam], fontsize=9)
     figure.savefig(file)
 
@@ -174,7 +171,7 @@ def main() -> None:
         values = (column(results, "precision", FEW), column(results, "recall", MANY), column(results, "outside"))
         rows.append([f"{epsilon:g}", *map(show, values)])
     columns = ["ε", f"precision, {FEW} retrieved", f"recall, {MANY} retrieved", "share of Q on pairs without affinity"]
-    outside = show(column(continued[1.0], "outside"), 2)
+    outside = show(column(continued[1.0], "outside"))
     lines += [*common.table(columns, rows), "", f"In t-SNE's map that share is {outside}."]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     picture = args.out.with_suffix(".png")
