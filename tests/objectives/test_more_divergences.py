@@ -308,6 +308,19 @@ def test_function_g_supports_only_f_divergences(rng):
         method(Beta(2.0), g).problem(data)
 
 
+def test_encoder_is_trained_by_renyi_and_not_by_beta():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def parametric(divergence):
+        method = eq.SymmetricSNE(kernel=StudentT(), divergence=divergence, perplexity=6, n_jobs=1)
+        return brief(eq.Parametric, method=method)
+
+    fitted = parametric(Renyi(0.6)).fit(X)
+    assert fitted.loss_ < fitted.loss_curve_[0, 1]
+    with pytest.raises(ValueError, match=r"(?s)the loss of SymmetricSNE.* cannot be estimated from batches"):
+        parametric(Beta(2.0)).fit(X)
+
+
 FITS = [Renyi(0.5), Beta(1.3), Gamma(0.3), NeRV(0.3), SymmetricKL(), JensenShannon(), Triangular()]
 
 
