@@ -20,6 +20,7 @@ PICTURES = {
     "four_points.py": ["four_points.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
+    "penalties.py": ["heavy_tail.png", "penalties.png"],
     "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "images.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
     "spectrum.py": ["spectrum.png"],
@@ -54,6 +55,14 @@ def test_every_example_is_listed_and_documented():
     for name in PICTURES:
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         assert text.startswith('"""') and "Writes" in text.split('"""')[1], name
+
+
+def test_penalties(tmp_path, monkeypatch, capsys):
+    text = run_example("penalties.py", tmp_path, monkeypatch, capsys)
+    missed, false = (printed_numbers(text, rf"{word} neighbour") for word in ("missed", "false"))
+    assert missed[0] > 3 * false[0] and false[1] > 3 * missed[1]  # KL(P ‖ Q) and KL(Q ‖ P)
+    assert missed[0] == false[1] and missed[2] == false[2]
+    assert "SNE() 1.52, TSNE() 3" in text
 
 
 def test_own_kernel(tmp_path, monkeypatch, capsys):
