@@ -9,6 +9,7 @@ from .axioms import MetricReport, Violation, check_metric
 from .base import MetricSpace
 from .derived import LogCompressed, Product, Restriction
 from .distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
+from .embeddability import Embeddability, embeddability
 from .farthest import farthest_points
 from .graph_geodesic import GraphGeodesic
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
@@ -17,6 +18,7 @@ from .surface_geodesic import MeshGeodesic
 __all__ = [
     "Discrete",
     "Distortion",
+    "Embeddability",
     "Euclidean",
     "GraphGeodesic",
     "LogCompressed",
@@ -34,6 +36,7 @@ __all__ = [
     "check_metric",
     "dilation",
     "distortion",
+    "embeddability",
     "farthest_points",
     "is_isometry",
     "summarize_distortion",
