@@ -12,6 +12,8 @@ from .distortion import Distortion, Spread, dilation, distortion, is_isometry, s
 from .embeddability import Embeddability, embeddability
 from .farthest import farthest_points
 from .graph_geodesic import GraphGeodesic
+from .gromov_wasserstein import GromovWasserstein, gromov_wasserstein
+from .isometry import Isometry, is_isometric
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
 from .surface_geodesic import MeshGeodesic
 
@@ -21,6 +23,8 @@ __all__ = [
     "Embeddability",
     "Euclidean",
     "GraphGeodesic",
+    "GromovWasserstein",
+    "Isometry",
     "LogCompressed",
     "MeshGeodesic",
     "MetricReport",
@@ -38,6 +42,8 @@ __all__ = [
     "distortion",
     "embeddability",
     "farthest_points",
+    "gromov_wasserstein",
+    "is_isometric",
     "is_isometry",
     "summarize_distortion",
 ]

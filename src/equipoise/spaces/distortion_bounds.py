@@ -6,8 +6,6 @@ The distortion of a map is the largest d_Y/D times the largest D/d_Y over all pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from .._types import Array
@@ -19,7 +17,7 @@ SMOOTHING = (0.3, 0.03, 0.003)  # of the absolute values |Q_ij|, in units of the
 ITERATIONS = 60  # of L-BFGS in each stage; chosen
 
 
-def unlimited_distortion(D: Array, values: Array, vectors: Array) -> float:
+def unlimited_distortion(D: Array, values: Array, vectors: Array | None) -> float:
     """Return a lower bound on the distortion of maps in any ℝᵏ: √ρ(Q) for some Q, eq. (E8); 1 without evidence.
 
     Q is tried as v vᵀ for the eigenvector of the most negative eigenvalue, as the projection on all eigenvectors of
@@ -28,10 +26,12 @@ def unlimited_distortion(D: Array, values: Array, vectors: Array) -> float:
     Parameters
     ----------
     D : ndarray of shape (n, n)
-    values, vectors : ndarray of shape (n,), ndarray of shape (n, n)
-        Eigenvalues, ascending, and eigenvectors of the centred Gram matrix of D².
+    values : ndarray of shape (n,)
+        Eigenvalues of the centred Gram matrix of D², ascending.
+    vectors : ndarray of shape (n, n) or None
+        The eigenvectors; None if no eigenvalue is negative.
     """
-    if not values[0] < 0:
+    if vectors is None:
         return 1.0
     d2 = np.square(D)
     lowest = vectors[:, values <= values[0] * (1 - 1e-6)]
@@ -40,9 +40,9 @@ def unlimited_distortion(D: Array, values: Array, vectors: Array) -> float:
     return max(1.0, np.sqrt(max(rho, _optimized_ratio(d2[np.ix_(subset, subset)]))))
 
 
-def limited_distortion(D: Array, dimensions: Sequence[int]) -> Array:
+def limited_distortion(D: Array, dimensions: Array) -> Array:
     """Return lower bounds on the distortion of maps in ℝᵈ for several d: the larger of eq. (E9) and eq. (E10)."""
-    d2, d = np.square(D), np.asarray(dimensions, dtype=np.float64)
+    d2, d = np.square(D), dimensions.astype(np.float64)
     n, kappa2 = len(D), np.zeros(len(d))
     for a in (np.ones(n), 1 / np.maximum(d2.mean(axis=1), EPS * d2.max())):
         whole = float(a @ np.square(d2) @ a) / 2

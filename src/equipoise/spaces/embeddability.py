@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,8 @@ class Embeddability:
         largest, lowest = float(self.eigenvalues[0]), self.most_negative
         points = plural(self.n, "point")
         if self.least_dimension is not None:
-            first = f"{points}: embeds isometrically in {self.least_dimension} dimensions, and in no fewer"
+            fewest = plural(self.least_dimension, "dimension")
+            first = f"{points}: embeds isometrically in {fewest}, and in no fewer"
             spectrum = f"no eigenvalue below {-self.rounding:.1g}, the rounding error"
         else:
             first = f"{points}: embeds isometrically in no Euclidean space"
@@ -144,7 +146,7 @@ def stress_bound(space: MetricSpace, d: int) -> float:
 
 
 class _Spectrum:
-    """Eigenvalues of the centred Gram matrix of D², ascending, and their eigenvectors.
+    """Eigenvalues of the centred Gram matrix of D², ascending.
 
     Attributes
     ----------
@@ -162,8 +164,14 @@ class _Spectrum:
         d2 = np.square(D)
         self.relative = relative + len(D) * EPS
         self.rounding = self.relative * float(np.linalg.norm(d2))
-        self.exact, self.vectors = linalg.eigh(centered_gram(d2))
+        self._gram = centered_gram(d2)
+        self.exact = linalg.eigvalsh(self._gram)
         self.values = np.where(np.abs(self.exact) > self.rounding, self.exact, 0.0)
+
+    @cached_property
+    def vectors(self) -> Array | None:
+        """The eigenvectors (n, n) if there are negative eigenvalues, else None."""
+        return linalg.eigh(self._gram)[1] if self.values[0] < 0 else None
 
 
 @on_one_blas_thread

@@ -6,8 +6,6 @@ All functions take distances D (n, n), symmetric with a zero diagonal. The stres
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy import linalg
 from scipy.spatial.distance import cdist
@@ -28,27 +26,28 @@ def centered_gram(d2: Array) -> Array:
     return -0.5 * (d2 - rows - rows[:, None] + rows.mean())
 
 
-def lower_bounds(D: Array, values: Array, vectors: Array, dimensions: Sequence[int]) -> tuple[float, Array]:
+def lower_bounds(D: Array, values: Array, vectors: Array | None, dimensions: Array) -> tuple[float, Array]:
     """Return a lower bound on the stress in any number of dimensions, and one for each of some numbers of dimensions.
 
     Parameters
     ----------
     D : ndarray of shape (n, n)
-    values, vectors : ndarray of shape (n,), ndarray of shape (n, n)
-        Eigenvalues, ascending, and eigenvectors of `centered_gram(D²)`; without negative eigenvalues the first bound
-        is 0, so the caller sets those to 0 that are negative only by rounding.
-    dimensions : sequence of int
+    values : ndarray of shape (n,)
+        Eigenvalues of `centered_gram(D²)`, ascending; those that differ from 0 only by rounding are set to 0.
+    vectors : ndarray of shape (n, n) or None
+        The eigenvectors; None if no eigenvalue is negative, when the first bound is 0.
+    dimensions : ndarray of int, shape (m,)
         Numbers of dimensions d of the maps.
 
     Returns
     -------
     unlimited : float
         No map in any ℝᵏ has a smaller stress, eq. (E4); the minimum itself up to the convergence of an iteration.
-    limited : ndarray of shape (len(dimensions),)
+    limited : ndarray of shape (m,)
         No map in ℝᵈ has a smaller stress, eq. (E7).
     """
     limited = _low_rank_bounds(D, D, dimensions)
-    if not (values < 0).any():
+    if vectors is None:
         return 0.0, limited
     unlimited, reference = _unlimited_bound(D, values, vectors)
     return unlimited, np.maximum(limited, unlimited + _low_rank_bounds(D, reference, dimensions))
@@ -84,7 +83,7 @@ def _guttman(D: Array, d: Array) -> Array:
     return B
 
 
-def _low_rank_bounds(D: Array, reference: Array, dimensions: Sequence[int]) -> Array:
+def _low_rank_bounds(D: Array, reference: Array, dimensions: Array) -> Array:
     """Return lower bounds of Σ_{i<j} (D_ij/d_ij) (d_Y − d_ij)² over the maps Y of minimum stress in ℝᵈ, eq. (E6).
 
     `reference` contains the distances d (n, n). A map of minimum stress has d_Y ≤ r_i + r_j with r_i = Σ_j D_ij/n, eq.
@@ -111,7 +110,7 @@ def _factor_weights(weights: Array) -> Array:
     return a * (1 - 8 * EPS)
 
 
-def weighted_rank_gaps(d2: Array, a: Array, dimensions: Sequence[int]) -> Array:
+def weighted_rank_gaps(d2: Array, a: Array, dimensions: Array) -> Array:
     """Return lower bounds of Σ_{i<j} a_i a_j (d_Y² − d2_ij)² over all maps in ℝᵈ, eq. (E6), for several d.
 
     Parameters
@@ -120,7 +119,7 @@ def weighted_rank_gaps(d2: Array, a: Array, dimensions: Sequence[int]) -> Array:
         Symmetric with a zero diagonal; not necessarily squared distances of points in ℝᵏ.
     a : ndarray of shape (n,)
         Positive weights.
-    dimensions : sequence of int
+    dimensions : ndarray of int, shape (m,)
     """
     n, root = len(d2), np.sqrt(a)
     rows = d2 @ (a / a.sum())
