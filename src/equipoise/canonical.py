@@ -92,7 +92,7 @@ def _landmark_form(vertices: Any, faces: Any, settings: _Settings) -> tuple[Arra
 def distance_matrix(
     shapes: Sequence[tuple[Any, Any]],
     *,
-    compare: str = "icp",
+    compare: str = "gw",
     n_landmarks: int = 100,
     method: str = "heat",
     random_state: Any = 0,
@@ -107,7 +107,7 @@ def distance_matrix(
     ----------
     shapes : sequence of (vertices, faces)
         The surfaces, each as in `canonical_form`.
-    compare : {"icp", "gw"}, default="icp"
+    compare : {"gw", "icp"}, default="gw"
         How two forms are compared, as in `cloud_distances`.
     n_landmarks : int, default=100
         Number of vertices of each sample, at least 4.
@@ -138,9 +138,7 @@ def distance_matrix(
     return cloud_distances(forms, compare=compare, n_points=n_landmarks, random_state=random_state)
 
 
-def cloud_distances(
-    clouds: Sequence[Any], *, compare: str = "icp", n_points: int = 100, random_state: Any = 0
-) -> Array:
+def cloud_distances(clouds: Sequence[Any], *, compare: str = "gw", n_points: int = 100, random_state: Any = 0) -> Array:
     """Return the distances between point clouds, up to translation, rotation, reflection and scale.
 
     Clouds are scaled to a root mean square distance 1 from their centroids. No correspondence of points is needed.
@@ -149,10 +147,10 @@ def cloud_distances(
     ----------
     clouds : sequence of array-like, shape (n_i, d)
         The clouds, all in d dimensions.
-    compare : {"icp", "gw"}, default="icp"
-        "icp" superimposes two clouds by matching nearest points and aligning the matches in turn (Besl & McKay 1992),
-        from all assignments of principal axes; the distance is the root mean square distance to the nearest point of
-        the other cloud. "gw" is `spaces.gromov_wasserstein`.
+    compare : {"gw", "icp"}, default="gw"
+        "gw" is `spaces.gromov_wasserstein`. "icp" superimposes two clouds by matching nearest points and aligning the
+        matches in turn (Besl & McKay 1992), from all assignments of principal axes; the distance is the root mean
+        square distance to the nearest point of the other cloud.
     n_points : int, default=100
         Larger clouds are represented by a farthest-point sample of this size.
     random_state : int or RandomState, default=0
@@ -217,7 +215,9 @@ def retrieve(distances: Any, labels: Any) -> Retrieval:
     if kinds.shape != (len(D),):
         raise ValueError(f"labels must have one entry for each of the {len(D)} shapes, got shape {kinds.shape}")
     if counts.min() < 2:
-        raise ValueError(f"the label {names[counts.argmin()]!r} occurs once, so no other shape can match it; leave it out")
+        raise ValueError(
+            f"the label {names[counts.argmin()]!r} occurs once, so no other shape can match it; leave it out"
+        )
     np.fill_diagonal(D, np.inf)
     order = np.argsort(D, axis=1, kind="stable")[:, :-1]
     same = kinds[order] == kinds[:, None]

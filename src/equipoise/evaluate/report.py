@@ -111,8 +111,8 @@ class Report(MapMeasures):
         few = f" ({self.k} per point, since {K} are too many for {self.n:,} points)" if chosen else ""
         return (
             f"Neighbours were measured for {local}{few}, distances for {len(self.shepard.d_x):,} pairs; ± is the"
-            f" standard error of a sampled number. {self._limit} A report describes one map; equipoise.stability shows how"
-            " much the map changes with the seed or the sample."
+            f" standard error of a sampled number. {self._limit} A report describes one map; equipoise.stability shows"
+            " how much the map changes with the seed or the sample."
         )
 
     @property

@@ -13,6 +13,7 @@ from .embeddability import Embeddability, embeddability
 from .farthest import farthest_points
 from .graph_geodesic import GraphGeodesic
 from .gromov_wasserstein import GromovWasserstein, gromov_wasserstein
+from .isolines import GraphIsolines, Isolines, isolines
 from .isometry import Isometry, is_isometric
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
 from .surface_geodesic import MeshGeodesic
@@ -23,7 +24,9 @@ __all__ = [
     "Embeddability",
     "Euclidean",
     "GraphGeodesic",
+    "GraphIsolines",
     "GromovWasserstein",
+    "Isolines",
     "Isometry",
     "LogCompressed",
     "MeshGeodesic",
@@ -45,5 +48,6 @@ __all__ = [
     "gromov_wasserstein",
     "is_isometric",
     "is_isometry",
+    "isolines",
     "summarize_distortion",
 ]
