@@ -26,7 +26,7 @@ POINTS, LEVELS = 1500, 12
 
 
 def main(folder):
-    figure = new_figure(figsize=(12, 10), dpi=110)
+    figure = new_figure(figsize=(12, 10), dpi=85)
     (mesh, graph), maps = figure.subplots(2, 2)
     _draw_torus(mesh)
     _draw_rooms(graph)

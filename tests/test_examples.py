@@ -121,7 +121,7 @@ def test_four_points(tmp_path, monkeypatch, capsys):
 
 def test_isolines(tmp_path, monkeypatch, capsys):
     text = run_example("isolines.py", tmp_path, monkeypatch, capsys)
-    (lines, closed), = re.findall(r"torus: (\d+) lines, of which (\d+) are closed", text)
+    ((lines, closed),) = re.findall(r"torus: (\d+) lines, of which (\d+) are closed", text)
     assert lines == closed and int(lines) >= 24  # a torus has no boundary
     isomap, tsne = printed_numbers(text, "spacing")
     assert isomap < 1.6 < 2 < tsne

@@ -216,7 +216,7 @@ def retrieve(distances: Any, labels: Any) -> Retrieval:
         raise ValueError(f"labels must have one entry for each of the {len(D)} shapes, got shape {kinds.shape}")
     if counts.min() < 2:
         raise ValueError(
-            f"the label {names[counts.argmin()]!r} occurs once, so no other shape can match it; leave it out"
+            f"the label {names[counts.argmin()].item()!r} occurs once, so no other shape can match it; leave it out"
         )
     np.fill_diagonal(D, np.inf)
     order = np.argsort(D, axis=1, kind="stable")[:, :-1]

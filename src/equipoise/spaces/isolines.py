@@ -254,7 +254,7 @@ def _graph_isolines(graph: Any, values: Array, heights: Array) -> GraphIsolines:
     top = (values[i] + values[j] + w) / 2
     found = []
     for k, height in enumerate(heights):
-        below_top = (height < top) | ((height == top) & (i < j))  # once at the top
+        below_top = (height < top) | ((height == top) & ((i < j) | (values[j] >= height)))  # the top counts once
         here = np.flatnonzero((values[i] < height) & below_top & (w > 0))
         ends = np.zeros(n, bool)
         ends[i[here]] = ends[j[here]] = True
