@@ -88,10 +88,7 @@ def plot(
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
         raise ValueError("names requires color; pass the class of each point as color, or omit names")
-    if forces is not None and Y.shape[1] != 2:
-        raise ValueError(f"forces requires a 2-D map, got {Y.shape[1]}-D; omit forces")
-    if isolines is not None:
-        _check_isolines(isolines, Y)
+    _check_overlays(Y, forces, isolines)
     if images is not None:
         from .thumbnails import check_images
 
@@ -123,6 +120,15 @@ def plot(
         drawn = np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
     else:
         drawn = _draw_dots(axes, points, colors, column, size)
+    _draw_overlays(axes, points, forces, isolines, theme)
+    if isinstance(column, Classes):
+        _draw_names(axes, centers, points, column, theme, note, drawn)
+    figure: Figure = axes.figure
+    return figure
+
+
+def _draw_overlays(axes: Any, points: Array, forces: Problem | None, isolines: Any, theme: Theme) -> None:
+    """Draw the arrows of forces and the isolines, if there are any."""
     if forces is not None:
         from .arrows import draw_forces
 
@@ -131,14 +137,14 @@ def plot(
         from .isoline_drawing import draw_isolines
 
         draw_isolines(axes, isolines, points, theme)
-    if isinstance(column, Classes):
-        _draw_names(axes, centers, points, column, theme, note, drawn)
-    figure: Figure = axes.figure
-    return figure
 
 
-def _check_isolines(isolines: Any, Y: Array) -> None:
-    """Raise ValueError unless the isolines belong to the points of the 2-D map Y."""
+def _check_overlays(Y: Array, forces: Problem | None, isolines: Any) -> None:
+    """Raise ValueError unless the map Y is 2-D if there are forces or isolines, and the isolines are those of Y."""
+    if forces is not None and Y.shape[1] != 2:
+        raise ValueError(f"forces requires a 2-D map, got {Y.shape[1]}-D; omit forces")
+    if isolines is None:
+        return
     if Y.shape[1] != 2:
         raise ValueError(f"isolines requires a 2-D map, got {Y.shape[1]}-D; omit isolines")
     if len(isolines.values) != len(Y):
