@@ -1,5 +1,7 @@
 """Two spaces without a given correspondence: isometries, Gromov-Wasserstein distances, and optimal transport."""
 
+import doctest
+import importlib
 from itertools import permutations, product
 
 import numpy as np
@@ -77,6 +79,12 @@ def test_mirror_images_of_triangles_agree_with_all_permutations(rng):
         A, B = A + A.T, B + B.T
         brute = any(np.array_equal(A, B[np.ix_(p, p)]) for p in permutations(range(5)))
         assert bool(spaces.is_isometric(A, B)) == brute
+
+
+@pytest.mark.parametrize("module", ["embeddability", "gromov_wasserstein", "isometry", "isolines"])
+def test_examples_in_docstrings(module):
+    result = doctest.testmod(importlib.import_module(f"equipoise.spaces.{module}"))
+    assert result.attempted and not result.failed
 
 
 def test_undecided_raises_timeout():

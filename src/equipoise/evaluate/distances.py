@@ -141,6 +141,7 @@ def lowest_stress(
     np.fill_diagonal(D, 0.0)
     if bound is None:
         bound = stress_bound(Precomputed((D + D.T) / 2), embedding.X.shape[1])
+    D, d = D / (D.max() or 1.0), d / (d.max() or 1.0)  # squares neither overflow nor underflow
     xx, yy, xy = float((D * D).sum()), float((d * d).sum()), float((D * d).sum())
     of_map = float(np.sqrt(max(0.0, 1 - xy**2 / (xx * yy)))) if xx * yy > 0 else 0.0
     return LowestStress(bound, of_map, points)

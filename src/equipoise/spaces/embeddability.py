@@ -19,7 +19,7 @@ from .distortion_bounds import limited_distortion, unlimited_distortion
 from .simple import Precomputed
 from .stress_bounds import EPS, centered_gram, lower_bounds
 
-MAX_POINTS = 4000  # all eigenvectors of a matrix of this size take about a minute on one core; chosen
+MAX_POINTS = 4000  # all eigenvectors of a matrix of this size take about half a minute on one core; chosen
 ROUNDING = 1e-12  # relative error of distances in float64, with the rounding of their eigenvalues; chosen
 SINGLE = 1e-6  # the same in float32; chosen
 
@@ -142,6 +142,7 @@ def embeddability(space: Any, max_components: int = 3, *, tol: float | None = No
 def stress_bound(space: MetricSpace, d: int) -> float:
     """Return `normalised_stress` of `embeddability` for maps in d dimensions; 0 if all distances are 0."""
     D, relative = _distances(space, None)
+    D = D / (float(D.max()) or 1.0)
     return float(_stress_bounds(D, _Spectrum(D, relative), np.array([d]))[1][0])
 
 
