@@ -1,4 +1,4 @@
-"""Canonical forms: pose-independent embeddings of surfaces, and shapes compared by them (docs/math.md, section 18)."""
+"""Compute canonical forms, embeddings of surfaces without their pose, and compare them (docs/math.md, section 18)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def canonical_form(
 
     The points minimise Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
     translation, rotation and reflection (Elad & Kimmel 2003). The result is an approximation for a surface with more
-    than `n_landmarks` vertices: `MDS` embeds a farthest-point sample, and each remaining vertex is placed where its
-    stress is minimal.
+    than `n_landmarks` vertices: `MDS` embeds a farthest-point sample of the vertices, and each remaining vertex is
+    placed where its own sum of (d − d_g)², over the vertices of the sample, is minimal.
 
     Parameters
     ----------

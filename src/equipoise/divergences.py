@@ -1,7 +1,8 @@
 """Divergences E = Σ_ij P_ij f(Q_ij / P_ij), f convex with f(1) = 0 (Lin et al. 2024, eq. 6).
 
-The α family uses s = (1−α)/2 and the deformed logarithm ln_e(t) = (t^e − 1)/e, ln_0 = log, which covers the limits
-α = ±1 without cancellation: f'_α(t) = ln_{−s}(t). Formulas accept NumPy, PyTorch and CuPy arrays.
+The α family is computed from s = (1−α)/2 and the deformed logarithm ln_e(t) = (t^e − 1)/e, ln_0 = log; for example,
+f'_α(t) = ln_{−s}(t). These formulas also hold in the limits α = ±1, without cancellation. All formulas accept NumPy,
+PyTorch and CuPy arrays.
 """
 
 from __future__ import annotations

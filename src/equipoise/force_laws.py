@@ -24,7 +24,7 @@ class ForceCurves:
     r : ndarray of shape (m,)
         Distances.
     attraction, repulsion : dict of str to ndarray of shape (m,)
-        Magnitudes of the forces by method.
+        Magnitudes of the forces; the keys are the methods as text, such as "TSNE()".
     """
 
     r: Array
@@ -54,9 +54,9 @@ def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, 
     r : array-like of shape (m,), optional
         Distances in the map; by default 400 distances from 0.02 to 5.
     p : float, default=1.0
-        Affinity of the two points; the attraction of KL methods is proportional to it.
+        Affinity of the two points. If the loss is the KL divergence, the attraction is proportional to p.
     Z : float, default=1.0
-        Normaliser of Q; the repulsion of KL methods is proportional to 1/Z.
+        Normaliser in Q = k/Z. If the loss is the KL divergence, the repulsion is proportional to 1/Z.
 
     Returns
     -------

@@ -1,7 +1,8 @@
-"""Spaces of maps: Euclidean, optionally with a metric tensor; the unit sphere; and maps of fixed spread.
+"""Geometries: the spaces that maps lie in.
 
-The optimiser works in coordinates U in which distances are Euclidean. A geometry converts maps Y to U and back, and
-keeps steps on the surface of valid U, such as the sphere.
+These are Euclidean space, optionally with a metric tensor; the unit sphere; and maps of fixed spread. The optimiser
+works in coordinates U in which distances are Euclidean. A geometry converts maps Y to U and back. After each step of
+the optimiser, it returns U to the surface of valid coordinates, such as the sphere.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from .arrays.namespace import array_like, array_namespace, centered, times_matri
 
 
 class Geometry(Protocol):
-    """A space of maps (n, d), described by working coordinates U; arrays may be from NumPy, PyTorch or CuPy."""
+    """Converts maps Y (n, d) to working coordinates U and back, and keeps U valid.
+
+    Arrays can be NumPy, PyTorch or CuPy arrays.
+    """
 
     def work(self, Y: Array) -> Array:
         """Return the working coordinates U of a map Y."""
@@ -39,7 +43,7 @@ class Geometry(Protocol):
         ...
 
     def retract(self, U: Array) -> Array:
-        """Return the projection of U after a step, centred if the loss is invariant to translation."""
+        """Return U after a step, projected as by `project`, and centred if translation does not change the loss."""
         ...
 
 
@@ -80,7 +84,10 @@ class Flat:
 
 
 class Placed(Flat):
-    """R^d without centring, for losses that depend on the position of the map, such as those with a metric g(y)."""
+    """R^d as in `Flat`, but not centred after a step, because the loss depends on the position of the map.
+
+    An example is a loss with a metric tensor g(y) that varies over the map.
+    """
 
     def retract(self, U: Array) -> Array:
         return U

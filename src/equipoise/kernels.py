@@ -1,4 +1,4 @@
-"""Kernels k(d2) of the map: similarity as a function of squared distance.
+"""Kernels k(d2): the similarity of two points of the map as a function of their squared distance d2.
 
 A kernel defines its value k and its slope k' = dk/d(d2). Engines, objectives and the optimiser accept any kernel,
 including user-defined ones:
@@ -38,7 +38,7 @@ class Kernel:
     kink : float, default=0.0
         The distance at which the slope jumps; 0 if the slope is continuous.
     rational : tuple of float or None, default=None
-        Numbers (a, c) such that k'/k = −a/(c + d2), which makes some engines faster; None if not specified.
+        Numbers (a, c) if k'/k = −a/(c + d2), a form for which some engines are faster; None if not specified.
     spread : float, default=1e-4
         Standard deviation of the initial map, in units of `length`. The default is inside the plateau, as in van der
         Maaten & Hinton.
@@ -72,7 +72,7 @@ class Kernel:
 
 
 class _LogSlopeKernel(Kernel):
-    """A built-in kernel, defined by k and k'/k; every engine computes k' = (k'/k) k, with the same rounding."""
+    """A built-in kernel, defined by k and k'/k. Engines compute k' as (k'/k) k, so that they round alike."""
 
     def slope(self, d2: Array) -> Array:
         return self.log_slope(d2) * self.value(d2)
@@ -88,7 +88,7 @@ class _LogSlopeKernel(Kernel):
 @tagged("kernels.Gaussian")
 @dataclass(frozen=True)
 class Gaussian(_LogSlopeKernel):
-    """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
+    """k = exp(−d2), the kernel of SNE and symmetric SNE (Hinton & Roweis 2002)."""
 
     length = float(np.sqrt(0.5))  # standard deviation; it halves the step, because the attraction has no bound
 
@@ -145,7 +145,7 @@ class StudentT(_LogSlopeKernel):
 @tagged("kernels.PowerLaw")
 @dataclass(frozen=True)
 class PowerLaw(_LogSlopeKernel):
-    """k = max(r, r0)^(−β), r = √d2: p-SNE (Tseng et al. 2017).
+    """k = max(r, r0)^(−β) for r = √d2, the kernel of p-SNE (Tseng et al. 2017).
 
     Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off r0, so that the loss is infinite once two neighbours are
     closer than r0. Here k is constant inside r0: there is no force, as in the paper, and the loss remains finite.
@@ -155,7 +155,7 @@ class PowerLaw(_LogSlopeKernel):
     beta : float, default=2.0
         The exponent β.
     r0 : float, default=1.0
-        The cut-off.
+        The cut-off distance.
     """
 
     beta: float = 2.0
@@ -191,7 +191,7 @@ class PowerLaw(_LogSlopeKernel):
 @tagged("kernels.RegularizedPowerLaw")
 @dataclass(frozen=True)
 class RegularizedPowerLaw(_LogSlopeKernel):
-    """k = 1 / (η + r^β), r = √d2: g-SNE (Lin et al. 2024, eq. 13). β = 2, η = 1 is the kernel of t-SNE.
+    """k = 1 / (η + r^β) for r = √d2, the kernel of g-SNE (Lin et al. 2024, eq. 13); of t-SNE if β = 2 and η = 1.
 
     Parameters
     ----------
@@ -237,14 +237,15 @@ class RegularizedPowerLaw(_LogSlopeKernel):
 @tagged("kernels.SphericalExit")
 @dataclass(frozen=True)
 class SphericalExit(_LogSlopeKernel):
-    """k = ((1−ρ)² + ρ d2)^(−d/2): s-SNE's exit distribution ‖y_j − ρ y_i‖^(−d) on the unit sphere in R^d.
+    """k = ((1−ρ)² + ρ d2)^(−d/2) on the unit sphere in R^d, the kernel of s-SNE (Lin et al. 2024, eq. 5).
 
-    Lin et al. 2024, eq. (5); on the sphere ‖y_j − ρ y_i‖² = (1−ρ)² + ρ d2.
+    A Brownian motion started at ρ y_i first reaches the sphere at y_j with a density proportional to
+    ‖y_j − ρ y_i‖^(−d), the exit distribution. On the sphere ‖y_j − ρ y_i‖² = (1−ρ)² + ρ d2.
 
     Parameters
     ----------
     rho : float, default=0.95
-        ρ in [0, 1): the exit distribution is that of a Brownian motion started at ρ y_i.
+        ρ in [0, 1): the norm of the starting point of the Brownian motion.
     dimension : int, default=3
         d, the dimension of the ambient space.
     """
@@ -279,7 +280,7 @@ class SphericalExit(_LogSlopeKernel):
 @tagged("kernels.Squared")
 @dataclass(frozen=True)
 class Squared(Kernel):
-    """k² for a kernel k; its sum over all i and j is ‖K_Y‖²_F, where K_Y has the entries k (docs/math.md, eq. D2)."""
+    """k² for a kernel k. The sum of k² over all i and j is ‖K_Y‖²_F for (K_Y)_ij = k(d2_ij) (docs/math.md, eq. D2)."""
 
     kernel: Kernel
 

@@ -299,7 +299,7 @@ def test_compare_names_maps_and_rejects_invalid_ones(rng):
     same = eq.compare(X, [Y, Y], random_state=np.random.RandomState(0))
     assert str(same).count("*") == 2 * 8 + 1  # equal values are both best; eight rows and the note
     assert same["map 1"].triplet_accuracy == same["map 2"].triplet_accuracy  # the same triplets
-    with pytest.raises(ValueError, match="maps is empty"):
+    with pytest.raises(ValueError, match="`maps` is empty"):
         eq.compare(X, [])
     with pytest.raises(ValueError, match="map 2: X has 40 points and Y has 39"):
         eq.compare(X, [Y, Y[1:]])

@@ -110,11 +110,14 @@ SPACE = spaces.Euclidean(X)
             lambda: spaces.isolines(spaces.GraphGeodesic.from_table(X, 5), 0).crossings(X[:3]),
             "Y has 3 rows, but the graph has 20 points",
         ),
-        (lambda: eq.plot(2 * X, isolines=spaces.isolines(SPACE, 0, Y=X)), "isolines was computed for other positions"),
-        (lambda: eq.plot(X[:9], isolines=spaces.isolines(SPACE, 0, Y=X)), "isolines is for 20 points, but Y has 9"),
+        (
+            lambda: eq.plot(2 * X, isolines=spaces.isolines(SPACE, 0, Y=X)),
+            "`isolines` was computed for other",
+        ),
+        (lambda: eq.plot(X[:9], isolines=spaces.isolines(SPACE, 0, Y=X)), "`isolines` is for 20 points, but Y has 9"),
         (
             lambda: eq.plot(X @ np.eye(2, 3), isolines=spaces.isolines(SPACE, 0, Y=X)),
-            "isolines requires a 2-D map, got 3-D",
+            "`isolines` can be drawn only on a 2-D map",
         ),
     ],
 )

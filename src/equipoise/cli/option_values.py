@@ -34,7 +34,7 @@ def _load_array(path: str) -> Any:
     except (OSError, ValueError, EOFError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise argparse.ArgumentTypeError(
-            f"cannot read {path!r}, which must be an array saved by numpy.save: {reason}"
+            f"cannot read {path!r}: {reason}; the file must contain an array saved by numpy.save"
         ) from None
 
 

@@ -1,4 +1,7 @@
-"""The reference: edges and field in NumPy, float64, in blocks of rows. Every other engine is tested against it."""
+"""Computes edges and field (docs/math.md, section 0) by direct sums in NumPy, in float64.
+
+Every other engine is tested against this one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from .cpu import CpuEngine, charge_columns
 
 @tagged("engines.reference.Reference")
 class Reference(CpuEngine):
-    """Direct sums in float64, slow and simple."""
+    """An engine that computes every sum directly, in float64; slow, but simple."""
 
     traits = Traits("reference", np.float64, needs_sparse_P=False, gains_from_locality=False)
 
@@ -85,13 +88,13 @@ class Reference(CpuEngine):
 
 
 def _power(kernel: Kernel, d2: Array, e: float) -> Array:
-    """Return k^e from log k; infinite where it overflows."""
+    """Return k(d2)^e, computed as exp(e log k); infinite where this overflows."""
     with np.errstate(over="ignore"):
         return np.exp(e * kernel.log_value(d2))
 
 
 def _row_blocks(Y: Array, step: int):  # type: ignore[no-untyped-def]
-    """Yield row indices i, y_i − y_j, d2 and the mask j ≠ i, for blocks of `step` rows i and all j."""
+    """For each block of `step` rows i, and all j, yield the indices i, y_i − y_j, d2_ij and the mask j ≠ i."""
     n = len(Y)
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))

@@ -1,4 +1,4 @@
-"""Measures of how faithfully a map represents its data."""
+"""Measure how faithfully a map represents its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of how well a map preserves distances: stress, Shepard diagram, distortion."""
+"""Measure how well a map preserves distances: stress, Shepard diagram, distortion."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Stress:
     normalised : Measured
         √(raw / Σ_{i<j} d_X²).
     scale_free : Measured
-        The minimum of `normalised` over all multiples of the map.
+        The smallest `normalised` that can be reached by multiplying the map by a factor.
     scale : float
-        The factor by which the map must be multiplied to attain `scale_free`.
+        The factor by which the map must be multiplied to reach `scale_free`.
     """
 
     raw: Measured
@@ -149,7 +149,7 @@ def lowest_stress(
 
 @dataclass(frozen=True)
 class Shepard:
-    """Distances of pairs in the data and in the map (Shepard 1962).
+    """A Shepard diagram: the distances of pairs of points in the data and in the map (Shepard 1962).
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
     """
     data, embedding = check_pair(X, Y, metric)
     if not isinstance(pairs, int | np.integer) or pairs < 4:
-        raise ValueError(f"pairs must be an integer of at least 4, got {pairs!r}")
+        raise ValueError(f"pairs={pairs!r} is not an integer of at least 4; pass how many pairs to draw")
     n = data.n
     all_pairs = pairs >= n * (n - 1) // 2
     i, j = np.triu_indices(n, 1) if all_pairs else _random_pairs(n, int(pairs), random_state)
@@ -246,7 +246,7 @@ def rank_correlation(a: Array, b: Array) -> float:
 
 
 def _all_pairs(data: Input, embedding: Input) -> Iterator[tuple[Array, Array]]:
-    """Yield the distances of the pairs i < j in data and map, block by block."""
+    """Yield the distances of all pairs i < j in the data and in the map, one block of pairs after another."""
     n, start = data.n, 0
     while start < n - 1:
         rows = np.arange(start, min(start + max(1, FIXED_PAIRS // (n - start)), n - 1))
@@ -257,7 +257,7 @@ def _all_pairs(data: Input, embedding: Input) -> Iterator[tuple[Array, Array]]:
 
 
 def _random_pairs(n: int, count: int, random_state: Any) -> tuple[Array, Array]:
-    """Return `count` random pairs of distinct points; a pair may occur several times."""
+    """Return `count` random pairs of distinct points; a pair can occur several times."""
     rng = check_random_state(random_state)
     i = rng.randint(n, size=count)
     return i, draw_partners(i, n, 1, rng)[:, 0]

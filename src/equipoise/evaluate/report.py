@@ -1,4 +1,4 @@
-"""Report on how far a map can be trusted: all measures, as numbers, sentences and a page."""
+"""Report how far a map can be trusted: measure it, and write the results as a table, sentences, a figure and a page."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Report(MapMeasures):
     about : str
         Description of the data.
     neighborhoods : Neighborhoods
-        The neighbours in data and map, with their ranks.
+        The neighbours in the data and in the map, each with their ranks in the other space.
     trustworthiness, continuity : Measured
-        Trustworthiness is 1 if no point has false neighbours in the map. Continuity is 1 if no point has missing
-        neighbours. Both are 0 at worst.
+        Trustworthiness is 1 if no point has false neighbours, which are near in the map but not in the data. Continuity
+        is 1 if no point has missing neighbours, which are near in the data but not in the map. Both are 0 at worst.
     recall : Measured
         Mean fraction of a point's k nearest neighbours in the data that are among its k nearest in the map.
     recall_curve : RecallCurve
@@ -83,8 +83,8 @@ class Report(MapMeasures):
     trust, continuity_of_points, kept : ndarray of shape (m,)
         Trustworthiness, continuity and recall per point.
     stretch : float
-        Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map divided by that in the data,
-        over the pairs of `shepard`.
+        Ratio of the 95 % to the 5 % quantile of the dilation over the pairs of `shepard`. The dilation of a pair is its
+        distance in the map divided by its distance in the data.
     """
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The table of a report, for one map or for several side by side."""
+"""Format the measures of a report as a table, for one map or for several maps side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .ranks import worst_penalty
 
 
 class Row(NamedTuple):
-    """A row of the table.
+    """A row of the table: a measure, how to format it, and its values for a perfect and for a random map.
 
     Attributes
     ----------
@@ -51,7 +51,10 @@ class Row(NamedTuple):
 
 
 def random_trust(n: int, k: int) -> float:
-    """Return the expected trustworthiness, or continuity, of a random map of n points (docs/math.md, section 19)."""
+    """Return the expected trustworthiness of a random map of n points, which is also its expected continuity.
+
+    See docs/math.md, section 19.
+    """
     penalty = k * (n - 1 - k) * (n - k) / (2 * (n - 1))
     return 1 - penalty / max(1, worst_penalty(n, k))
 

@@ -1,4 +1,7 @@
-"""The SNE family: affinities P of a given perplexity in the data, Q from a kernel on the map, and a divergence."""
+"""The SNE family: methods that minimise a divergence between affinities P in the data and Q in the map.
+
+P has a given perplexity, and Q is computed from the distances in the map by a kernel.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ from .estimator import check_callbacks
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NeighborEmbedding(Embedding):
-    """Embed data so that neighbours stay neighbours, by a divergence D(P ‖ Q) of affinities in the data and in the map.
+    """Embed data so that neighbours stay neighbours, by minimising a divergence D(P ‖ Q).
+
+    P contains the affinities of pairs of points in the data, and Q those in the map.
 
     Parameters
     ----------
@@ -245,7 +250,8 @@ class PowerSNE(NeighborEmbedding):
     beta : float, default=2.0
         Exponent β.
     r0 : float, default=1.0
-        Distance below which two points exert no force on each other. It only sets the unit of the map.
+        Distance below which two points exert no force on each other. Changing r0 only rescales the map, because Q is
+        unchanged when r0 and all distances are multiplied by the same factor.
     """
 
     early_exaggeration: float = (
@@ -271,7 +277,7 @@ class GSNE(NeighborEmbedding):
     beta : float, default=3.0
         Exponent β of the kernel.
     eta : float, default=0.1
-        The constant η, which only sets the unit of the map: Y scales with η^(1/β).
+        The constant η. Changing it only rescales the map: Y is proportional to η^(1/β).
     """
 
     alpha: float = -0.5

@@ -1,4 +1,4 @@
-"""The protocol of an objective, and the forces it returns."""
+"""Defines what an objective, that is, a loss with its forces, must provide, and how it returns the forces."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Balance(NamedTuple):
 
     attraction: Array  # (n, d)
     repulsion: Array  # (n, d)
-    loss: float  # may be NaN if it was not requested
-    stiffness: float  # a scale of the curvature, 1 for KL on joint affinities; divides the learning rate
+    loss: float  # can be NaN if it was not requested
+    stiffness: float  # a scale of the loss's curvature, 1 for KL on joint affinities; divides automatic learning rates
 
 
 class Objective(Protocol):
@@ -28,7 +28,7 @@ class Objective(Protocol):
     def kernel(self) -> Kernel: ...
     @property
     def mass(self) -> float:
-        """The scale of the gradient, as a rule Σ P: 1 for joint affinities, n for conditional ones."""
+        """The scale of the gradient, for stopping rules; usually Σ P: 1 for joint, n for conditional affinities."""
         ...
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:

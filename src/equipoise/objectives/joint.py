@@ -1,4 +1,4 @@
-"""The normalised joint family: symmetric SNE, t-SNE, p-SNE, g-SNE, s-SNE. E = D_α(P ‖ Q), Q = k/Z, Z = Σ_{i≠j} k."""
+"""The loss E = D_α(P ‖ Q) of symmetric SNE, t-SNE, p-SNE, g-SNE and s-SNE, with Q = k/Z and Z = Σ_{i≠j} k."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIVERGED = "the kernel underflows for every pair (Z = 0): the embedding has dive
 
 
 def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
-    """Return the objective for symmetric joint affinities P, Σ P = 1; P may be sparse if `divergence.s` is a number."""
+    """Return the objective for symmetric joint affinities P, Σ P = 1; P must be dense if `divergence.s` is None."""
     if divergence.s is not None:
         return JointDivergence(P, kernel, divergence.s)
     return DenseDivergence(P, kernel, divergence)
@@ -30,19 +30,19 @@ def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Object
 
 @tagged("objectives.joint.JointDivergence")
 class JointDivergence:
-    """E = (1 − Σ_ij P^s Q^{1−s}) / (s(1−s)), s = (1−α)/2 > 0; Σ P log(P/Q) at s = 1.
+    """The loss E = (1 − Σ_ij P^s Q^{1−s}) / (s(1−s)), s = (1−α)/2 > 0; at s = 1 it is Σ P log(P/Q).
 
-    With e = 1 − s, A = P^s, ln_e(t) = (t^e − 1)/e, Ψ = Σ A ln_e(k) from the edges and H = −Σ P ln_{−e}(P), this is
+    With e = 1 − s, A = P^s, ln_e(t) = (t^e − 1)/e, Ψ = Σ A ln_e(k) from the edges and H = −Σ P ln_{−e}(P), it is
 
         E = [ln_{−e}(Z) − Z^{−e} (H + Ψ)] / s                                                docs/math.md, eq. (2')
 
-    which has no cancellation at α = −1 (e = 0), where it reads log Z + Σ P log P − Σ P log k.
-    Its gradient, Lin et al. 2024, eq. (21), with T = Σ P^s Q^{1−s} and R_i = Σ_j k'(y_i − y_j) = ½∇Φ_i:
+    This form has no cancellation at α = −1 (e = 0), where it is log Z + Σ P log P − Σ P log k. The gradient of E, with
+    T = Σ P^s Q^{1−s} and R_i = Σ_j k'(y_i − y_j) = ½∇Φ_i, is that of Lin et al. 2024, eq. (21):
 
         ∇_i E = −(4/s) [Z^{−e} Σ_j P^s k^{−s} k'(y_i − y_j) − (T/Z) R_i]                     docs/math.md, eq. (3)
 
-    The sum runs over pairs with P > 0 only, so the engine computes sparse edges and one field. For |e| ≥ 1/16 the edges
-    give Ψ = Σ A k^e / e instead, and E is computed from T.
+    Its sum runs over pairs with P > 0 only, so the engine computes edges over the stored entries of P, and one field.
+    For |e| ≥ 1/16 the edges give Ψ = Σ A k^e / e instead, and E is (1 − T)/(s e).
     """
 
     mass = 1.0
@@ -130,5 +130,6 @@ def _power(base: Any, exponent: float) -> Any:
         return base**exponent
     except OverflowError as error:
         raise FloatingPointError(
-            f"{base:g}^{exponent:g} in the loss overflows: the divergence is too extreme; use an alpha nearer to -1"
+            f"the power {base:g}^{exponent:g} in the loss overflows, because alpha is too far from -1; use an alpha"
+            " nearer to -1"
         ) from error

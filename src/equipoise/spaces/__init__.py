@@ -1,6 +1,6 @@
-"""Metric spaces: points, and blocks of the distances between them (Rodolà, "Metric spaces").
+"""Metric spaces: sets of points with a distance between any two of them (Rodolà, "Metric spaces").
 
-Every space has `n`, `distances(i, j)` and `matrix()`; see `MetricSpace`.
+Every space has a number of points `n`, and computes distances by `distances(i, j)` and `matrix()`; see `MetricSpace`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figure of force laws (Lin et al. 2024, Fig. 3)."""
+"""Draw force laws, the attraction and repulsion as functions of distance (Lin et al. 2024, Fig. 3)."""
 
 from __future__ import annotations
 

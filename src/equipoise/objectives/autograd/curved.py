@@ -1,4 +1,6 @@
-"""Losses of a map with a metric g(y) that varies over the map: E depends on Y through d2_kl alone, so
+"""Losses of a map with a metric g(y) that varies from place to place.
+
+E depends on Y only through the squared distances d2_kl, measured with g, so
 
     ∂E/∂y_i = Σ_kl (∂E/∂d2_kl) ∂d2_kl/∂y_i                                                   docs/math.md, eq. (G1)
 
@@ -40,7 +42,7 @@ class Curved:
         return type(self)(self.flat, self.g, device)
 
     def check(self, Y: Array) -> None:
-        """Raise unless g returns valid metric tensors at Y."""
+        """Raise TypeError or ValueError unless g returns valid metric tensors at Y."""
         Pairs(Y, self.g, self.device)
 
     @property
@@ -74,7 +76,7 @@ class Curved:
         return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        """Return the attributes of a `Balance`; the caller multiplies the stiffness by `Pairs.stretch`."""
+        """Return attraction, repulsion, loss and stiffness; the caller multiplies the stiffness by `Pairs.stretch`."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
     def to(self, placement: Placement) -> Objective:
