@@ -154,8 +154,8 @@ struct Membership {
     double a, b, epsilon;
 };
 
-// The forces of a loss of pairs, as slopes of tables: one of the repulsion, and one after another `levels` tables of the
-// attraction, all of pull.size segments; `level` gives the table of each edge.
+// The forces of a loss of pairs, as slopes of tables: one of the repulsion, and `levels` of the attraction, one after
+// another, all of pull.size segments; `level` gives the table of each edge.
 struct PairTables {
     Table pull, push;
     const std::uint8_t *level = nullptr;

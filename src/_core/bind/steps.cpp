@@ -91,7 +91,7 @@ void bind_negatives(nb::module_ &m) {
         "graph"_a, array("period"), array("degrees"), array("due"), array("Y"), array("out"), array("pull"),
         array("push"), "first"_a, "scale"_a, array("level"), "clip"_a, "rate"_a, "exaggeration"_a, "until"_a, "count"_a,
         "seed"_a, "step"_a, "threads"_a,
-        "One step as `negatives_step`, for forces that are the slopes of tables; `level` chooses one of those in `pull`.");
+        "One step as `negatives_step`, for forces that are slopes of tables; `level` chooses one of those in `pull`.");
 }
 
 }  // namespace

@@ -77,8 +77,8 @@ template <class Law> struct Crowd {
 
     Crowd(const Negatives &step, const Law &law_, const Weights &graph_, const float *degrees_, Points<float> points,
           std::int64_t longest_)
-        : s(step), law(law_), graph(graph_), degrees(degrees_), Y(points.data), n(points.n), longest(longest_), d(points.d),
-          edges(CROWD * longest), y(std::int64_t(d) * CROWD), diff(std::int64_t(d) * CROWD),
+        : s(step), law(law_), graph(graph_), degrees(degrees_), Y(points.data), n(points.n), longest(longest_),
+          d(points.d), edges(CROWD * longest), y(std::int64_t(d) * CROWD), diff(std::int64_t(d) * CROWD),
           sum(std::int64_t(d) * CROWD) {}
 
     void start(std::int64_t first, float *due) {

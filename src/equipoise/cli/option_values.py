@@ -59,6 +59,11 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
+def number_or_none(text: str) -> float | None:
+    """Parse a float; return None for "none"."""
+    return None if text.lower() == "none" else number(text)
+
+
 def yes_or_no(text: str) -> bool:
     """Parse a boolean: true, yes, 1, false, no or 0."""
     values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -119,6 +124,7 @@ PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer, "N"),
     "int | None": (integer_or_none, "N"),
     "float": (number, "X"),
+    "float | None": (number_or_none, "X"),
     "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),
