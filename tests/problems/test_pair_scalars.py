@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from support.methods import X
 
 import equipoise as eq
-from equipoise.divergences import ChiSquare
+from equipoise.divergences import ChiSquare, Gamma, JensenShannon, NeRV
 from equipoise.kernels import StudentT
 
 SMALL = X[:24]
@@ -16,7 +16,10 @@ METHODS = [
     *(eq.TSNE(perplexity=5, engine=engine) for engine in ("reference", "exact", "grid")),
     eq.SNE(perplexity=5, engine="reference"),
     eq.GSNE(perplexity=5, engine="reference"),
-    eq.SymmetricSNE(kernel=StudentT(), divergence=ChiSquare(), perplexity=5, engine="reference"),
+    *(
+        eq.SymmetricSNE(kernel=StudentT(), divergence=divergence, perplexity=5, engine="reference")
+        for divergence in (ChiSquare(), JensenShannon(), NeRV(), Gamma(0.5))
+    ),
     eq.UMAP(n_neighbors=5, engine="reference"),
     eq.UMAP(n_neighbors=5, loss="intended", engine="reference"),
     eq.DKLLE(n_neighbors=5, engine="reference"),
