@@ -129,6 +129,16 @@ struct Targets {
     std::int64_t dimension = 0;
 };
 
+// How a distance d in the map is compared with its target δ: the residual e is d - δ, (d - δ)/δ or log(d/δ).
+enum class Residual { absolute, relative, logarithmic };
+
+// The loss of a pair with weight w: w e², or (w e / unit)^p with p = 2^doublings if doublings > 0.
+struct Misfit {
+    Residual residual = Residual::absolute;
+    int doublings = 0;
+    double unit = 1;
+};
+
 // A sample of partners: those of point i are i + o modulo n for each offset o, from 1 to n - 1, with the weight of o.
 struct Offsets {
     const std::int64_t *data = nullptr;
