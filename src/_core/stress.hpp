@@ -17,28 +17,36 @@ constexpr int STRIPES = 32;  // maximum number of stripes, and so of threads tha
 
 template <class R> EQ_INLINE R square(R x) { return x * x; }
 
-// A kind of residual e, at compile time; POWER is true for (w e / unit)^p instead of w e².
-template <Residual RESIDUAL, bool POWER> struct Kind {
+// A residual and a summary, at compile time.
+template <Residual RESIDUAL, Summary SUMMARY> struct Kind {
     static constexpr Residual residual = RESIDUAL;
-    static constexpr bool power = POWER;
+    static constexpr Summary summary = SUMMARY;
     // The target of padding, which has weight 0: the other residuals are infinite at δ = 0.
     static constexpr float padding = RESIDUAL == Residual::absolute ? 0.0f : 1.0f;
+
+    static EQ_INLINE double combine(double a, double b) {
+        return SUMMARY == Summary::largest ? (a < b ? b : a) : a + b;
+    }
 };
 
-// Calls run(Kind) for the kind of a misfit.
+// Calls run(Kind) for a misfit.
 template <class Run> EQ_INLINE auto with_kind(const Misfit &misfit, const Run &run) {
-    const bool power = misfit.doublings > 0;
+    const auto with_summary = [&](auto residual) {
+        constexpr Residual RESIDUAL = decltype(residual)::residual;
+        switch (misfit.summary) {
+            case Summary::powers: return run(Kind<RESIDUAL, Summary::powers>());
+            case Summary::largest: return run(Kind<RESIDUAL, Summary::largest>());
+            default: return run(Kind<RESIDUAL, Summary::squares>());
+        }
+    };
     switch (misfit.residual) {
-        case Residual::relative:
-            return power ? run(Kind<Residual::relative, true>()) : run(Kind<Residual::relative, false>());
-        case Residual::logarithmic:
-            return power ? run(Kind<Residual::logarithmic, true>()) : run(Kind<Residual::logarithmic, false>());
-        default: return power ? run(Kind<Residual::absolute, true>()) : run(Kind<Residual::absolute, false>());
+        case Residual::relative: return with_summary(Kind<Residual::relative, Summary::squares>());
+        case Residual::logarithmic: return with_summary(Kind<Residual::logarithmic, Summary::squares>());
+        default: return with_summary(Kind<Residual::absolute, Summary::squares>());
     }
 }
 
-// The residual e, and its slope (de/dd)/d, which is multiplied by e unless a power follows: (d - δ)/d if e = d - δ.
-// Coincident points have a residual but, since y_i - y_j = 0, no force.
+// The residual e, and (de/dd)/d, for squares times e: (d - δ)/d if e = d - δ. Coincident points have a residual but, since y_i - y_j = 0, no force.
 template <class K, class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
     d2 = clamp_below(d2, R(1e-36));
     R slope;
@@ -48,14 +56,14 @@ template <class K, class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
     } else {
         const R r = std::sqrt(d2);
         *residual = r - target;
-        if constexpr (K::residual == Residual::absolute && !K::power) return *residual / r;
+        if constexpr (K::residual == Residual::absolute && K::summary == Summary::squares) return *residual / r;
         slope = R(1) / r;
         if constexpr (K::residual == Residual::relative) {
             *residual /= target;
             slope /= target;
         }
     }
-    return K::power ? slope : *residual * slope;
+    return K::summary == Summary::squares ? *residual * slope : slope;
 }
 
 // x^p for p = 2^doublings, and x^(p - 1): x² x⁴ ⋯ x^(p/2) is x^(p - 2).
@@ -127,9 +135,20 @@ template <class R, class K> struct StressBlock {
                 for (int t = 0; t < TILE; ++t) r[t] += square(home[c] - columns[c * step + t]);
         }
         for (int t = 0; t < TILE; ++t) r[t] = stretch<K>(r[t], R(target[t]), &e[t]);
-        const double stress = K::power ? powers(r, e, w) : w == nullptr ? squares(e, nullptr) : squares(e, w);
-        if (!K::power && w != nullptr)
-            for (int t = 0; t < TILE; ++t) r[t] *= R(w[t]);
+        if (misfit.stretched)
+            for (int t = 0; t < TILE; ++t) {
+                r[t] = e[t] > R(0) ? r[t] : R(0);
+                e[t] = e[t] > R(0) ? e[t] : R(0);
+            }
+        if constexpr (K::summary == Summary::largest) return largest(e, w);
+        double stress;
+        if constexpr (K::summary == Summary::powers) {
+            stress = powers(r, e, w);
+        } else {
+            stress = w == nullptr ? squares(e, nullptr) : squares(e, w);
+            if (w != nullptr)
+                for (int t = 0; t < TILE; ++t) r[t] *= R(w[t]);
+        }
         for (int c = 0; c < dimension; ++c) {
             const R own = home[c], *__restrict y = columns + c * step;
             R *__restrict out = column_sum.data + c * TILE;
@@ -188,6 +207,16 @@ template <class R, class K> struct StressBlock {
         for (int t = 0; t < TILE; t += LANES)
             for (int l = 0; l < LANES / PART; ++l) lanes[l] += part(e + t + l * PART);
         return total(lanes);
+    }
+
+    // The largest w_t |e_t|; a null w means weights of 1.
+    static EQ_INLINE R largest(const R *__restrict e, const float *__restrict w) {
+        R most = R(0);
+        for (int t = 0; t < TILE; ++t) {
+            const R size = std::fabs(w == nullptr ? e[t] : R(w[t]) * e[t]);
+            most = most < size ? size : most;
+        }
+        return most;
     }
 
     // Adds the half gradients that the rows since start() gave the columns, the first `count` of which are not padding.
@@ -281,7 +310,8 @@ template <class K, class R> double stress_pairs_of(K, const Misfit &misfit, cons
                 delta = block.delta;
                 weight = block.weight;
             }
-            total += block.row(map.row(i), Y.data.data + start, Y.stride, delta, weight, sum + i, Y.stride);
+            total = K::combine(
+                total, block.row(map.row(i), Y.data.data + start, Y.stride, delta, weight, sum + i, Y.stride));
         }
         block.finish(sum + start, Y.stride, TILE);
         return total;
@@ -298,7 +328,8 @@ template <class K, class R> double stress_pairs_of(K, const Misfit &misfit, cons
                     b % (2 * stripes);  // back and forth, so that each stripe gets long rows and short ones
                 if (turn != s && turn != 2 * stripes - 1 - s) continue;
                 for (std::int64_t tile = b * ROWS / TILE; tile < tiles; ++tile)
-                    stress[s] += add_block(b, tile, block, distances, sums.data + s * d * Y.stride);
+                    stress[s] =
+                        K::combine(stress[s], add_block(b, tile, block, distances, sums.data + s * d * Y.stride));
             }
     });
     parallel_for(n, 1024, all_blocks.threads(), [&](std::int64_t first, std::int64_t last, int) {
@@ -310,7 +341,7 @@ template <class K, class R> double stress_pairs_of(K, const Misfit &misfit, cons
             }
     });
     double total = 0;
-    for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
+    for (std::int64_t s = 0; s < stripes; ++s) total = K::combine(total, stress[s]);
     return total;
 }
 
@@ -341,14 +372,14 @@ template <class K, class R> double stress_between_of(K, const Misfit &misfit, co
                             row = block.delta;
                             weight = block.weight;
                         }
-                        stress[s] +=
-                            block.row(Y.row(i), T.data.data + start, T.stride, row, weight, half_gradient + i * d, 1);
+                        stress[s] = K::combine(stress[s], block.row(Y.row(i), T.data.data + start, T.stride, row,
+                                                                    weight, half_gradient + i * d, 1));
                     }
                     block.finish(sums.data + s * d * T.stride + start, T.stride, count);
                 }
     });
     double total = 0;
-    for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
+    for (std::int64_t s = 0; s < stripes; ++s) total = K::combine(total, stress[s]);
     for (std::int64_t j = 0; j < m; ++j)
         for (int c = 0; c < d; ++c) {
             double sum = 0;
@@ -381,7 +412,12 @@ template <class K, class R> void stress_listed_of(K, const Misfit &misfit, const
                 for (int t = 0; t < SHORT; ++t) target[t] = t < count ? R(delta[from + t]) : R(K::padding);
                 for (int t = 0; t < SHORT; ++t) {
                     strength[t] = stretch<K>(pairs.d2[t], target[t], &residual[t]);
-                    if constexpr (K::power) {
+                    if (misfit.stretched && !(residual[t] > R(0))) strength[t] = residual[t] = R(0);
+                    if constexpr (K::summary == Summary::largest) {
+                        const double size = std::fabs(weight[t] * residual[t]);
+                        stress[i] = stress[i] < size ? size : stress[i];
+                        strength[t] = residual[t] = target[t] = R(0);
+                    } else if constexpr (K::summary == Summary::powers) {
                         const R scale = weight[t] * inverse;
                         R one_less;
                         target[t] = power_of_two(residual[t] * scale, misfit.doublings, &one_less);

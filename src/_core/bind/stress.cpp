@@ -3,13 +3,20 @@
 
 namespace {
 
-template <eq::Residual RESIDUAL> eq::Misfit make_misfit(int doublings, double unit) {
+template <eq::Residual RESIDUAL> eq::Misfit make_misfit(int doublings, double unit, bool stretched) {
     require(doublings >= 0 && doublings <= 16 && unit > 0, "doublings must be from 0 to 16, and unit positive");
     eq::Misfit misfit;
     misfit.residual = RESIDUAL;
+    misfit.summary = doublings == 0 ? eq::Summary::squares : eq::Summary::powers;
     misfit.doublings = doublings;
     misfit.unit = unit;
+    misfit.stretched = stretched;
     return misfit;
+}
+
+template <eq::Residual RESIDUAL> void bind_residual(nb::class_<eq::Misfit> &misfits, const char *name,
+                                                    const char *formula) {
+    misfits.def_static(name, &make_misfit<RESIDUAL>, "doublings"_a = 0, "unit"_a = 1.0, "stretched"_a = false, formula);
 }
 
 template <class R> void bind_sums(nb::module_ &m) {
@@ -87,14 +94,20 @@ template <class R> void bind_sums(nb::module_ &m) {
 }  // namespace
 
 void bind_stress(nb::module_ &m) {
-    nb::class_<eq::Misfit>(m, "Misfit",
-                           "The loss of a pair with distance d, target δ and weight w: w e², or (w e / unit)^p with"
-                           " p = 2^doublings if doublings > 0. The residual e is d - δ, (d - δ)/δ or log(d/δ).")
-        .def_static("absolute", &make_misfit<eq::Residual::absolute>, "doublings"_a = 0, "unit"_a = 1.0, "e = d - δ")
-        .def_static("relative", &make_misfit<eq::Residual::relative>, "doublings"_a = 0, "unit"_a = 1.0,
-                    "e = (d - δ)/δ")
-        .def_static("logarithmic", &make_misfit<eq::Residual::logarithmic>, "doublings"_a = 0, "unit"_a = 1.0,
-                    "e = log(d/δ)");
+    nb::class_<eq::Misfit> misfits(
+        m, "Misfit",
+        "What is summed over pairs with distance d, target δ and weight w: w e², or (w e / unit)^p with"
+        " p = 2^doublings if doublings > 0, for a residual e. If `stretched`, only pairs with e > 0 count.");
+    bind_residual<eq::Residual::absolute>(misfits, "absolute", "e = d - δ");
+    bind_residual<eq::Residual::relative>(misfits, "relative", "e = (d - δ)/δ");
+    bind_residual<eq::Residual::logarithmic>(misfits, "logarithmic", "e = log(d/δ)");
+    misfits.def(
+        "largest",
+        [](eq::Misfit misfit) {
+            misfit.summary = eq::Summary::largest;
+            return misfit;
+        },
+        "The largest w |e| instead of a sum, and no gradient.");
     m.def(
         "condensed_distances",
         [](Matrix<float> X, OutVector<float> out, int threads) {
