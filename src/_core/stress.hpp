@@ -46,7 +46,8 @@ template <class Run> EQ_INLINE auto with_kind(const Misfit &misfit, const Run &r
     }
 }
 
-// The residual e, and (de/dd)/d, for squares times e: (d - δ)/d if e = d - δ. Coincident points have a residual but, since y_i - y_j = 0, no force.
+// The residual e, and (de/dd)/d, for squares times e: (d - δ)/d if e = d - δ. Coincident points have a residual but,
+// since y_i - y_j = 0, no force.
 template <class K, class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
     d2 = clamp_below(d2, R(1e-36));
     R slope;
@@ -437,7 +438,8 @@ template <class K, class R> void stress_listed_of(K, const Misfit &misfit, const
 
 template <class R> double stress_pairs(const Misfit &misfit, const Targets &targets, Points<R> Y, double *half_gradient,
                                        int threads) {
-    return with_kind(misfit, [&](auto kind) { return stress_pairs_of(kind, misfit, targets, Y, half_gradient, threads); });
+    return with_kind(misfit,
+                     [&](auto kind) { return stress_pairs_of(kind, misfit, targets, Y, half_gradient, threads); });
 }
 
 template <class R> double stress_between(const Misfit &misfit, const float *delta, const float *weights, Points<R> Y,
