@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import anndata, divergences, kernels, neighbors, spaces
 from ._version import __version__
 from .canonical import canonical_form
-from .evaluate import compare, evaluate
+from .evaluate import axis_loadings, compare, evaluate, local_isometry
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
 from .force_laws import forces
@@ -67,6 +67,7 @@ __all__ = [
     "SymmetricSNE",
     "__version__",
     "anndata",
+    "axis_loadings",
     "canonical_form",
     "compare",
     "divergences",
@@ -75,6 +76,7 @@ __all__ = [
     "forces",
     "kernels",
     "load",
+    "local_isometry",
     "neighbors",
     "page",
     "plot",
