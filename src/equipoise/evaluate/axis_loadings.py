@@ -66,7 +66,7 @@ class AxisLoadings:
 
     def __str__(self) -> str:
         head = (
-            f"mean over {plural(len(self.rows), 'row')}: change of a map coordinate per standard deviation of a column"
+            f"median over {plural(len(self.rows), 'row')}: change of a map coordinate per standard deviation of a column"
         )
         lines = []
         for axis in range(self.loadings.shape[1]):
