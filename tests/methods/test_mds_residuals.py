@@ -95,11 +95,8 @@ def test_relative_stiffness_bounds_the_laplacian(engine):
     np.testing.assert_allclose(made.laplacian(Y), V @ Y, atol=1e-5 * np.abs(V @ Y).max())
 
 
-@both
-@pytest.mark.parametrize("solver", ["smacof", "lbfgs"])
+@pytest.mark.parametrize(("kind", "solver"), [("relative", "smacof"), ("relative", "lbfgs"), ("log", "lbfgs")])
 def test_loss_decreases_at_every_step(kind, solver):
-    if (kind, solver) == ("log", "smacof"):
-        pytest.skip("logarithmic stress has no majorising step")
     curve = eq.MDS(stress=kind, solver=solver, init="random", random_state=0, tol=0, n_iter=60).fit(X).loss_curve_
     assert len(curve) > 20 and (np.diff(curve[:, 1]) < 0).all()
     assert curve[-1, 1] < 0.8 * curve[0, 1]
@@ -146,7 +143,7 @@ def test_random_pairs_estimate_the_stress(kind, monkeypatch):
     Y0 = exact.problem(DIGITS).Y0
     assert sampled.problem(DIGITS).loss(Y0) == pytest.approx(exact.problem(DIGITS).loss(Y0), rel=0.05)
     full = exact.problem(DIGITS).loss(sampled.fit(DIGITS).embedding_)
-    assert full < 1.3 * exact.fit(DIGITS).loss_  # measured: 1.04 (relative) and 1.21 (log) with 150 of 299 partners
+    assert full < 1.3 * exact.fit(DIGITS).loss_  # measured: 1.07 (relative) and 1.21 (log) with 150 of 299 partners
 
 
 @both

@@ -65,9 +65,8 @@ class AxisLoadings:
         return np.where(known, np.nan_to_num(size).argmax(axis=2), -1)
 
     def __str__(self) -> str:
-        head = (
-            f"median over {plural(len(self.rows), 'row')}: change of a map coordinate per standard deviation of a column"
-        )
+        rows = plural(len(self.rows), "row")
+        head = f"median over {rows}: change of a map coordinate per standard deviation of a column"
         lines = []
         for axis in range(self.loadings.shape[1]):
             shown = "   ".join(f"{name} {value:+.3g}" for name, value in self.top(axis))

@@ -75,7 +75,8 @@ def draw_tissot(axes: Any, found: Ellipses, color: str) -> None:
     hide_axes(axes)
     axes.set_aspect("equal", adjustable="datalim")
     axes.scatter(*found.Y.T, s=2, color=LIGHT.missing, linewidths=0)
-    dots = axes.scatter(*positions.T, s=float(np.clip(9000 / len(positions), 0.8, 8.0)), c=values, linewidths=0)
+    size = float(np.clip(6000 / len(positions), 0.8, 6.0))
+    dots = axes.scatter(*positions.T, s=size, c=values, linewidths=0, alpha=0.6)
     ellipses = draw_ellipses(axes, positions[drawn], found.axes[known][drawn], half_axes, values[drawn])
     for layer in (dots, ellipses):
         layer.set(**style)
@@ -109,5 +110,5 @@ def _coloring(area: Array, anisotropy: Array, color: str) -> tuple[Array, dict[s
     finite = np.where(np.isfinite(anisotropy), anisotropy, np.inf)
     values = np.log2(np.minimum(finite, 1e300))
     end = max(0.5, float(np.quantile(values, COLORED)))
-    ticks = [x for x in (1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000) if np.log2(x) <= end]
+    ticks = [x for x in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000) if np.log2(x) <= end]
     return values, {"cmap": "viridis", "clim": (0.0, end)}, ticks, "anisotropy: long over short axis"
