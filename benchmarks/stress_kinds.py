@@ -69,15 +69,14 @@ def main() -> None:
         "largest ratio",
         "bound",
         "iterations",
-        "seconds",
     ]
     projection = [["azimuthal equidistant", *measures(azimuth, squareform(D, checks=False)), "", ""]]
     for title, table in (
         ("globe, 1,738 points", projection + rows(D, args.threads, {"max_ratio": 1500})),
         ("digits, 500 × 64", rows(digits, args.threads, {})),
     ):
-        lines += ["", *common.table([title, *columns], table)]
-    common.write(lines, args.out)
+        lines += [*common.table([title, *columns], table), ""]
+    common.write(lines[:-1], args.out)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 
 namespace {
 
-template <eq::Residual RESIDUAL> eq::Misfit make_misfit(int doublings, double unit, bool stretched) {
+template <eq::Residual RESIDUAL> eq::Misfit make_misfit(int doublings, double unit, bool stretched, bool largest) {
     require(doublings >= 0 && doublings <= 16 && unit > 0, "doublings must be from 0 to 16, and unit positive");
     eq::Misfit misfit;
     misfit.residual = RESIDUAL;
-    misfit.summary = doublings == 0 ? eq::Summary::squares : eq::Summary::powers;
+    misfit.summary = largest          ? eq::Summary::largest
+                     : doublings == 0 ? eq::Summary::squares
+                                      : eq::Summary::powers;
     misfit.doublings = doublings;
     misfit.unit = unit;
     misfit.stretched = stretched;
@@ -16,7 +18,8 @@ template <eq::Residual RESIDUAL> eq::Misfit make_misfit(int doublings, double un
 
 template <eq::Residual RESIDUAL> void bind_residual(nb::class_<eq::Misfit> &misfits, const char *name,
                                                     const char *formula) {
-    misfits.def_static(name, &make_misfit<RESIDUAL>, "doublings"_a = 0, "unit"_a = 1.0, "stretched"_a = false, formula);
+    misfits.def_static(name, &make_misfit<RESIDUAL>, "doublings"_a = 0, "unit"_a = 1.0, "stretched"_a = false,
+                       "largest"_a = false, formula);
 }
 
 template <class R> void bind_sums(nb::module_ &m) {
@@ -97,17 +100,11 @@ void bind_stress(nb::module_ &m) {
     nb::class_<eq::Misfit> misfits(
         m, "Misfit",
         "What is summed over pairs with distance d, target δ and weight w: w e², or (w e / unit)^p with"
-        " p = 2^doublings if doublings > 0, for a residual e. If `stretched`, only pairs with e > 0 count.");
+        " p = 2^doublings if doublings > 0, for a residual e. If `stretched`, only pairs with e > 0 count. If"
+        " `largest`, the result is the largest w |e|, without a gradient.");
     bind_residual<eq::Residual::absolute>(misfits, "absolute", "e = d - δ");
     bind_residual<eq::Residual::relative>(misfits, "relative", "e = (d - δ)/δ");
     bind_residual<eq::Residual::logarithmic>(misfits, "logarithmic", "e = log(d/δ)");
-    misfits.def(
-        "largest",
-        [](eq::Misfit misfit) {
-            misfit.summary = eq::Summary::largest;
-            return misfit;
-        },
-        "The largest w |e| instead of a sum, and no gradient.");
     m.def(
         "condensed_distances",
         [](Matrix<float> X, OutVector<float> out, int threads) {

@@ -39,16 +39,19 @@ class Misfit(NamedTuple):
     unit : float
     stretched : bool
         Whether only pairs with e > 0 count; these attract each other.
+    largest : bool
+        Whether the result is the largest w |e| instead of a sum, without a gradient.
     """
 
     residual: str = "absolute"
     doublings: int = 0
     unit: float = 1.0
     stretched: bool = False
+    largest: bool = False
 
     def native(self) -> Any:
         """Return the misfit for the compiled core."""
-        return getattr(_core.Misfit, self.residual)(self.doublings, self.unit, self.stretched)
+        return getattr(_core.Misfit, self.residual)(self.doublings, self.unit, self.stretched, self.largest)
 
 
 class Stress(Protocol):
@@ -180,7 +183,7 @@ class AllPairs(Metric):
         return self._pass(self.delta, Y, misfit.native())
 
     def largest(self, Y: Array) -> float:
-        return self._pass(self.delta, Y, Misfit(self.residual).native().largest())[0]
+        return self._pass(self.delta, Y, Misfit(self.residual, largest=True).native())[0]
 
     def _pass(self, delta: Array, Y: Array, misfit: Any) -> tuple[float, Array]:
         G = np.empty(Y.shape)
@@ -222,7 +225,7 @@ class FromPoints(Metric):
         return self._pass(Y, misfit.native())
 
     def largest(self, Y: Array) -> float:
-        return self._pass(Y, Misfit(self.residual).native().largest())[0]
+        return self._pass(Y, Misfit(self.residual, largest=True).native())[0]
 
     def _pass(self, Y: Array, misfit: Any) -> tuple[float, Array]:
         G = np.empty(Y.shape)
@@ -258,7 +261,7 @@ class Listed(Metric):
         return float(stress.sum()) / 2, G
 
     def largest(self, Y: Array) -> float:
-        return float(self._pass(Y, Misfit(self.residual).native().largest())[0].max())
+        return float(self._pass(Y, Misfit(self.residual, largest=True).native())[0].max())
 
     def _pass(self, Y: Array, misfit: Any) -> tuple[Array, Array]:
         """Return the result for the pairs of each point, (n,), and half the gradient of the total."""
