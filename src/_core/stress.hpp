@@ -85,8 +85,8 @@ template <class R, class K> struct StressBlock {
     int d;
     Misfit misfit;
     Buffer<R> column_sum;  // (d, TILE)
-    alignas(64) R strength[TILE], residual[TILE];
-    alignas(64) float delta[TILE], weight[TILE];
+    alignas(ALIGNMENT) R strength[TILE], residual[TILE];
+    alignas(ALIGNMENT) float delta[TILE], weight[TILE];
     StressBlock(int d_, const Misfit &misfit_) : d(d_), misfit(misfit_), column_sum(std::int64_t(d_) * TILE) {}
 
     void start() {

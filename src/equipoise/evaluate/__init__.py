@@ -5,7 +5,7 @@ from __future__ import annotations
 from .axis_loadings import AxisLoadings, axis_loadings
 from .classes import davies_bouldin, davies_bouldin_curve, knn_accuracy, one_nn_error, silhouette
 from .compare import Comparison, compare
-from .distances import Shepard, Stress, distortions, shepard, stress
+from .distances import LowestStress, Shepard, Stress, distortions, lowest_stress, shepard, stress
 from .local_isometry import LocalIsometry, local_isometry
 from .losses import loss
 from .measured import DaviesBouldinCurve, Measured, RecallCurve
@@ -22,6 +22,7 @@ __all__ = [
     "Comparison",
     "DaviesBouldinCurve",
     "LocalIsometry",
+    "LowestStress",
     "Measured",
     "Neighborhoods",
     "Reading",
@@ -42,6 +43,7 @@ __all__ = [
     "knn_accuracy",
     "local_isometry",
     "loss",
+    "lowest_stress",
     "neighbor_recall",
     "one_nn_error",
     "preservation_ratio",
