@@ -30,6 +30,7 @@ PICTURES = {
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
     "stability.py": ["figure_1.png", "stability.png"],
     "sweep.py": ["grid.png", "sweep.png", "toys.png"],
+    "tissot.py": ["tissot.png", "tissot_digits.png"],
     "trust.py": ["trust.html", "trust.png"],
 }
 
@@ -234,3 +235,11 @@ def test_sweep(tmp_path, monkeypatch, capsys):
     wide, _, narrow = printed_numbers(text, r"nested .*widths 1 :")
     assert wide > 1.5 * narrow
     assert all(number >= 2 for number in printed_numbers(text, r"linked_rings .*cuts"))
+
+
+def test_tissot(tmp_path, monkeypatch, capsys):
+    text = run_example("tissot.py", tmp_path, monkeypatch, capsys)
+    mercator, lambert, azimuthal, flat, digits = printed_numbers(text, "anisotropy")
+    assert mercator < 1.01 < lambert < azimuthal and mercator < flat < digits
+    assert printed_numbers(text, "local scale")[1] == pytest.approx(1, abs=0.01)  # equal areas
+    assert text.rstrip().splitlines()[-1].startswith("axis 1   pixel ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import anndata, divergences, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from .canonical import canonical_form
-from .evaluate import compare, evaluate
+from .evaluate import axis_loadings, compare, evaluate, local_isometry
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
 from .force_laws import forces, similarities
@@ -71,6 +71,7 @@ __all__ = [
     "SymmetricSNE",
     "__version__",
     "anndata",
+    "axis_loadings",
     "canonical_form",
     "compare",
     "divergences",
@@ -79,6 +80,7 @@ __all__ = [
     "forces",
     "kernels",
     "load",
+    "local_isometry",
     "neighbors",
     "page",
     "pair_losses",

@@ -307,3 +307,16 @@ def test_parameter_texts_omit_numpydoc_types():
         "device": '"cpu" or "cuda". Where it runs; one of two.',
         "n_iter": "iterations, at most",
     }
+
+
+def test_mds_prints_the_worst_case_with_its_bound_and_takes_a_learning_rate(tmp_path, capsys):
+    data = tmp_path / "points.csv"
+    np.savetxt(data, np.random.default_rng(0).normal(size=(30, 5)), delimiter=",")
+    on_data = (data, "--method", "mds", "--plot", "none", "--out", tmp_path)
+    assert embed(*on_data, "--stress", "max", "--iterations", "40") == 0
+    line = re.search(r"worst case +([\d.]+) \(every map: at least ([\d.]+)\) after 40 iter", capsys.readouterr().out)
+    assert 0 < float(line[2]) < float(line[1])
+    assert embed(*on_data, "--solver", "descent", "--learning-rate", "0.02", "--iterations", "5", "--tol", "0") == 0
+    assert "after 5 iterations" in capsys.readouterr().out
+    assert embed(*on_data, "--learning-rate", "0.02") == 2
+    assert 'learning_rate=0.02 is used by solver="descent" only' in one_line_error(capsys)
