@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
-from scipy.spatial.distance import cdist
 from support.methods import LABELS, NEW, X, brief, over
 from support.surfaces import torus
 

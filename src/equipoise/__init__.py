@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import anndata, divergences, kernels, neighbors, spaces
+from . import affinities, anndata, divergences, kernels, neighbors, spaces
 from ._version import __version__
 from .canonical import canonical_form
 from .evaluate import compare, evaluate
@@ -66,6 +66,7 @@ __all__ = [
     "StressProblem",
     "SymmetricSNE",
     "__version__",
+    "affinities",
     "anndata",
     "canonical_form",
     "compare",

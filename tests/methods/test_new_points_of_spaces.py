@@ -135,13 +135,9 @@ def test_wrong_distances_of_a_user_defined_space_are_named():
             return self.result[:, j]
 
     method = brief(eq.ClassicalMDS).fit(Wrong(U[:N]))
-    with pytest.raises(
-        ValueError, match=r"the distance from new point 0 to point 0 is -1\.0; distances must be finite"
-    ):
+    with pytest.raises(ValueError, match=r"the distance from new point 0 to point 0 is -1\.0; distances must be"):
         method.transform(U[:2])
-    with pytest.raises(
-        ValueError, match=r"distances of shape \(2, 48\) from 3 new points to 48 fitted points; correct"
-    ):
+    with pytest.raises(ValueError, match=r"distances of shape \(2, 48\) from 3 new points to 48 fitted points"):
         method.transform(U[:3])
     with pytest.raises(ValueError, match="X contains no new points"):
         method.transform(U[:0])

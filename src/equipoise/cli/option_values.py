@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import divergences, kernels, optimize
+from ..affinities import FixedWidth
 
 
 def number_or_word(text: str) -> Any:
@@ -113,6 +114,11 @@ def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
     return parse
 
 
+def affinity(text: str) -> Any:
+    """Parse the name of an affinity, or an object written as in Python: FixedWidth(2.0) or a kernel."""
+    return object_parser({"FixedWidth": FixedWidth, **KERNELS})(text) if "(" in text else text
+
+
 # The parser of each type of parameter, and the placeholder in the help.
 PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer, "N"),
@@ -121,6 +127,7 @@ PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),
+    "Affinity": (affinity, "AFFINITY"),
     "Kernel | None": (object_parser(KERNELS), "KERNEL"),
     "Divergence | None": (object_parser(DIVERGENCES), "DIVERGENCE"),
     "Rule | None": (object_parser(OPTIMIZERS), "RULE"),

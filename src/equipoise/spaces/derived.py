@@ -51,7 +51,8 @@ class Product(MetricSpace):
     def _new_block(self, X: Any, j: Array) -> Array:
         if not (isinstance(X, tuple) and len(X) == 2):
             raise ValueError(
-                f"new points of a Product must be a tuple (A, B) of new points of its two spaces, got {type(X).__name__}"
+                "new points of a Product must be a tuple (A, B) of new points of its two spaces, got"
+                f" {type(X).__name__}"
             )
         blocks = []
         for space, new, columns in ((self.a, X[0], j // self.b.n), (self.b, X[1], j % self.b.n)):
