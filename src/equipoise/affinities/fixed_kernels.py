@@ -125,7 +125,8 @@ class OfDistance:
     affinity : FixedWidth, Kernel or callable
         The function p(d); a kernel is p(d) = k(d²).
     scaled : callable
-        `of_rows` scales each row to the sum 1, as in SNE; `of_total` scales all pairs together (Lin et al. 2024, eq. 10).
+        `of_rows` scales each row to the sum 1, as in SNE; `of_total` scales all pairs together (Lin et al. 2024, eq.
+        10).
     k : int
         Number of neighbours of each point.
     n_threads : int

@@ -12,14 +12,17 @@ from .._tags import tagged
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.namespace import to_numpy
-from ..neighbors.vectors import Graph, smallest
+from ..linalg.nystrom import Landmarks, choose
+from ..linalg.pca import finish
+from ..neighbors.vectors import Graph, range_exponent, smallest
 from ..spaces import MetricSpace
 from ..spaces.base import distances_from, given_distances
 from .base import Input, Nearby, check_block, nearby, square
 
-# Largest number of points for which principal components are available: all distances take 3.2 GB, and their
-# decomposition twice that. Chosen.
-PRINCIPAL = 20_000
+# Principal components of more points than this are computed from the distances to LANDMARKS points: all distances
+# would take 200 MB, and their decomposition twice that. Chosen.
+PRINCIPAL = 5_000
+LANDMARKS = 300
 
 
 class SpaceLike(Protocol):
@@ -45,7 +48,6 @@ class FromSpace(Input):
     def __init__(self, space: SpaceLike):
         self.space = space
         self.n = self.limit = int(space.n)
-        self.has_principal = self.n <= PRINCIPAL
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         if self.space is None:
@@ -56,12 +58,16 @@ class FromSpace(Input):
         return check_block(np.asarray(self.space.distances(rows, columns), dtype=np.float64), rows, columns)
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
-        if not self.has_principal:
-            raise ValueError(
-                f'init="pca" computes all distances of a metric space, so it is limited to {PRINCIPAL:,} points, but'
-                f' this space has {self.n:,}; use init="spectral" or "random"'
-            )
-        return super().principal(d, rng)
+        """Return principal components; many points need landmark MDS (de Silva & Tenenbaum 2003)."""
+        if self.n <= PRINCIPAL:
+            return super().principal(d, rng)
+        chosen = choose(self.n, LANDMARKS, rng)
+        D = self.block(chosen)
+        try:
+            scores = Landmarks(square(D, range_exponent(D)), chosen).F[:, :d]
+        except ValueError:  # all landmarks coincide, or their distances are far from Euclidean
+            scores = np.zeros((self.n, 1))
+        return finish(scores - scores.mean(axis=0), d, rng)
 
     def rows(self, i: Array) -> Array:
         return i

@@ -21,7 +21,7 @@ MAX_STEPS = 5000  # of the iterations; chosen
 
 
 def factor(A: Matrix) -> Callable[[Array], Array]:
-    """Return the function b ↦ A⁻¹ b, for b (n,) or (n, r), computed by a sparse factorisation of a positive definite sparse A."""
+    """Return the function b ↦ A⁻¹ b, for b (n,) or (n, r), by a sparse factorisation of a positive definite CSR A."""
     # A symmetric ordering and diagonal pivots, which are safe for a definite matrix, reduce fill.
     options = {"SymmetricMode": True}
     columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is symmetric

@@ -14,8 +14,8 @@ from .. import geometry, kernels
 from .._optional import import_optional
 from .._types import Matrix
 from ..affinities import perplexity as affinities
-from ..affinities.fixed_kernels import Affinity, OfDistance, check_affinity
 from ..affinities.builders import Gaussian, Given, Neighborhoods, Uniform, width
+from ..affinities.fixed_kernels import Affinity, OfDistance, check_affinity
 from ..arrays.csr import is_sparse, symmetrized
 from ..arrays.memory_limits import GPU_ADVICE, available_memory, require_memory
 from ..divergences import Alpha, Divergence
