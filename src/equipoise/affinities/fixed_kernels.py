@@ -170,9 +170,8 @@ class OfDistance:
         log_p = log_affinity(self.affinity, data.unscaled(data.squared()))
         stage("affinities")
         np.fill_diagonal(log_p, -np.inf)
-        largest = log_p.max(axis=1, keepdims=True) if self.by_rows else self._largest(log_p)
-        if self.by_rows:
-            _require_reachable(np.isfinite(largest[:, 0]))
+        largest = log_p.max(axis=1, keepdims=True) if self.by_rows else np.full((1, 1), self._largest(log_p))
+        _require_reachable(np.isfinite(largest[:, 0]))
         P = np.exp(np.subtract(log_p, largest, out=log_p), out=log_p)
         if not self.by_rows:
             _warn_isolated(P.sum(axis=1))

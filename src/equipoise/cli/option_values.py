@@ -60,6 +60,11 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
+def number_or_none(text: str) -> float | None:
+    """Parse a float; return None for "none"."""
+    return None if text.lower() == "none" else number(text)
+
+
 def yes_or_no(text: str) -> bool:
     """Parse a boolean: true, yes, 1, false, no or 0."""
     values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -119,11 +124,18 @@ def affinity(text: str) -> Any:
     return object_parser({"FixedWidth": FixedWidth, **KERNELS})(text) if "(" in text else text
 
 
+def data_kernel(text: str) -> Any:
+    """Parse the name of a kernel on the data, or a kernel written as in Python: StudentT(dof=0.5)."""
+    return object_parser(KERNELS)(text) if "(" in text else text
+
+
 # The parser of each type of parameter, and the placeholder in the help.
 PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer, "N"),
     "int | None": (integer_or_none, "N"),
     "float": (number, "X"),
+    "float | None": (number_or_none, "X"),
+    "DataKernel": (data_kernel, "KERNEL"),
     "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),

@@ -61,7 +61,7 @@ class FromSpace(Input):
         """Return principal components; many points need landmark MDS (de Silva & Tenenbaum 2003)."""
         if self.n <= PRINCIPAL:
             return super().principal(d, rng)
-        chosen = choose(self.n, LANDMARKS, rng)
+        chosen = choose(self.n, LANDMARKS, np.random.RandomState(0))
         D = self.block(chosen)
         try:
             scores = Landmarks(square(D, range_exponent(D)), chosen).F[:, :d]
