@@ -11,6 +11,7 @@ from .derived import LogCompressed, Product, Restriction
 from .distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
 from .farthest import farthest_points
 from .graph_geodesic import GraphGeodesic
+from .parallel_transport import ParallelTransport
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
 from .surface_geodesic import MeshGeodesic
 
@@ -24,6 +25,7 @@ __all__ = [
     "MetricReport",
     "MetricSpace",
     "PNorm",
+    "ParallelTransport",
     "Precomputed",
     "Product",
     "Restriction",

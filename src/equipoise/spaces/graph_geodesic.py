@@ -90,7 +90,7 @@ class GraphGeodesic(MetricSpace):
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
             return self._block(j, i).T
-        edges, distances = self._edges, np.empty((len(i), self.n))
+        edges, distances = self.edges, np.empty((len(i), self.n))
         _core.shortest_paths(compiled_pattern(edges), edges.data, i, distances, self.n_threads)
         return distances if np.array_equal(j, np.arange(self.n)) else distances[:, j]
 
@@ -106,7 +106,7 @@ class GraphGeodesic(MetricSpace):
         return np.minimum.reduceat(paths, edges.indptr[:-1], axis=0)
 
     @cached_property
-    def _edges(self) -> Matrix:
+    def edges(self) -> Matrix:
         """The graph as a symmetric CSR matrix; an edge stored with two lengths has the shorter one."""
         rows, columns = entry_rows(self.graph), self.graph.indices
         begin, end = np.concatenate([rows, columns]), np.concatenate([columns, rows])
