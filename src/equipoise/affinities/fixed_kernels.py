@@ -150,15 +150,14 @@ class OfDistance:
         D2, recall = data.measured_neighbors(self.k, self.n_threads)
         stage("affinities")
         log_p = log_affinity(self.affinity, data.unscaled(D2.data))
+        if self.by_rows:
+            P = self._rows_of(D2, log_p)
+        else:
+            P = make_csr(np.exp(log_p - self._largest(log_p)), D2.indices, D2.indptr, D2.shape).sorted_indices()
+            P = sparse.csr_matrix(P.maximum(P.T))  # a pair is kept if one point is a neighbour of the other
+            _warn_isolated(np.asarray(P.sum(axis=1)).ravel())
         if not data.sparse:
             self._warn_if_truncated(data)
-        if self.by_rows:
-            return self.scaled(self._rows_of(D2, log_p), dtype), recall
-        P = make_csr(np.exp(log_p - self._largest(log_p)), D2.indices, D2.indptr, D2.shape)
-        if not P.has_sorted_indices:
-            P = P.sorted_indices()
-        P = sparse.csr_matrix(P.maximum(P.T))  # a pair is kept if one point is a neighbour of the other
-        _warn_isolated(np.asarray(P.sum(axis=1)).ravel())
         return self.scaled(P, dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
