@@ -215,8 +215,9 @@ def test_two_runs_side_by_side_with_trust_colours(studio, visit):
     put(tab, "color", "value", "trust")
     until(tab, f"{text('legend')}.includes('0.99 or more')")
     assert set(tab.evaluate(f"Array.from({MODEL.format(name='colors')}.data.b)")) <= {0, 1, 2, 3}
+    after = iteration(tab) + 10
     press(tab, "Step")  # the colours follow the map
-    until(tab, f"{text('legend')}.includes('at iteration ' + {iteration(tab) + 10})")
+    until(tab, f"{text('legend')}.includes('at iteration ' + {after})")
     press(tab, "Share link")
     until(tab, f"{MODEL.format(name='link')}.value.includes('b.method=umap')")
     other = visit(get(tab, "link", "value"))

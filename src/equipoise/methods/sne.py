@@ -81,7 +81,7 @@ class NeighborEmbedding(Embedding):
         return not isinstance(self.affinity, str)
 
     def _all_pairs(self) -> bool:
-        return callable(self.g) or self._divergence().s is None
+        return callable(self.g) or self._divergence().all_pairs
 
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
@@ -131,6 +131,7 @@ class NeighborEmbedding(Embedding):
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
+        self.objective_on(np.array([[0.0, 0.5], [0.5, 0.0]]))  # raises if the divergence does not support g(Y)
         if isinstance(self.engine, str) and self.engine in ("grid", "sampled"):
             raise ValueError(
                 f"a function g(Y) needs exact sums over all pairs, which engine={self.engine!r} does not compute; use"
@@ -161,7 +162,7 @@ class NeighborEmbedding(Embedding):
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):
             self._require_memory(data)
-        if self._divergence().s is None:
+        if self._divergence().all_pairs:
             require_dense(data.sparse or self.affinity == "uniform", self._divergence())
         if self.affinity == "precomputed":
             return self._precomputed()
@@ -189,15 +190,31 @@ class NeighborEmbedding(Embedding):
         return tags
 
 
+def _check_given(kernel: Any) -> Kernel:
+    """Return the parameter `kernel`, by default Gaussian; raise ValueError if it is not a hashable kernel."""
+    if not isinstance(kernel, Kernel | None):
+        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {kernel!r}")
+    if type(kernel).__hash__ is None:
+        raise ValueError(f"kernel={kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
+    return kernels.Gaussian() if kernel is None else kernel
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class SNE(NeighborEmbedding):
-    """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002).
+    """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002), or with any other.
 
     p_{·|i} and q_{·|i} are the affinities of point i to all other points, in the data and in the map; each sums to 1.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        A built-in or user-defined kernel; Gaussian by default. `StudentT()` gives t-SNE with normalised rows.
     """
 
+    kernel: Kernel | None = None
+
     def _kernel(self) -> Kernel:
-        return kernels.Gaussian()
+        return _check_given(self.kernel)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return self._in_metric(ConditionalKL(P, kernel))
@@ -229,11 +246,7 @@ class SymmetricSNE(NeighborEmbedding):
     divergence: Divergence | None = None
 
     def _kernel(self) -> Kernel:
-        if not isinstance(self.kernel, Kernel | None):
-            raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {self.kernel!r}")
-        if type(self.kernel).__hash__ is None:
-            raise ValueError(f"kernel={self.kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
-        return kernels.Gaussian() if self.kernel is None else self.kernel
+        return _check_given(self.kernel)
 
     def _divergence(self) -> Divergence:
         if not isinstance(self.divergence, Divergence | None):
