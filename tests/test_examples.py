@@ -23,6 +23,7 @@ PICTURES = {
     "isolines.py": ["isolines.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
+    "pair_losses.py": ["pair_losses.png"],
     "penalties.py": ["heavy_tail.png", "penalties.png"],
     "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "images.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
@@ -60,6 +61,12 @@ def test_every_example_is_listed_and_documented():
     for name in PICTURES:
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         assert text.startswith('"""') and "Writes" in text.split('"""')[1], name
+
+
+def test_pair_losses(tmp_path, monkeypatch, capsys):
+    text = run_example("pair_losses.py", tmp_path, monkeypatch, capsys)
+    accuracies = printed_numbers(text, "accuracy")
+    assert len(accuracies) == 8 and min(accuracies) > 0.9
 
 
 def test_penalties(tmp_path, monkeypatch, capsys):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import affinities, anndata, divergences, kernels, neighbors, spaces
+from . import affinities, anndata, divergences, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from .canonical import canonical_form
 from .evaluate import compare, evaluate
@@ -25,12 +25,14 @@ from .methods import (
     Isomap,
     LaplacianEigenmaps,
     NeighborEmbedding,
+    PairEmbedding,
     Parametric,
     PowerSNE,
     SphericalSNE,
     SymmetricSNE,
 )
 from .optimize.rules import Accelerated, GradientDescent, Momentum
+from .pair_losses import PairLoss
 from .problems.forces import Problem
 from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem
@@ -59,6 +61,8 @@ __all__ = [
     "LossProblem",
     "Momentum",
     "NeighborEmbedding",
+    "PairEmbedding",
+    "PairLoss",
     "Parametric",
     "PowerSNE",
     "Problem",
@@ -78,6 +82,7 @@ __all__ = [
     "load",
     "neighbors",
     "page",
+    "pair_losses",
     "plot",
     "save",
     "similarities",

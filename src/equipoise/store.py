@@ -39,6 +39,7 @@ REMEDIES = {
     "h": 'compute the distances under h and use metric="precomputed"',
     "kernel": "use a kernel of equipoise.kernels",
     "affinity": "use affinities.FixedWidth or a kernel of equipoise.kernels",
+    "loss": "use a loss of equipoise.pair_losses",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "call set_params(random_state=0), which does not change the fitted map",
     "optimizer": "use Momentum(), GradientDescent() or None",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import divergences, kernels, optimize
+from .. import divergences, kernels, optimize, pair_losses
 from ..affinities import FixedWidth
 
 
@@ -88,6 +88,7 @@ DIVERGENCES = {
     "KL": divergences.KL,
     "Hellinger": divergences.Hellinger,
 }
+PAIR_LOSSES = _subclasses(pair_losses, pair_losses.PairLoss)
 OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated)}
 
 
@@ -142,5 +143,6 @@ PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "Affinity": (affinity, "AFFINITY"),
     "Kernel | None": (object_parser(KERNELS), "KERNEL"),
     "Divergence | None": (object_parser(DIVERGENCES), "DIVERGENCE"),
+    "PairLoss | None": (object_parser(PAIR_LOSSES), "LOSS"),
     "Rule | None": (object_parser(OPTIMIZERS), "RULE"),
 }

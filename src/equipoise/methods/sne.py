@@ -29,6 +29,7 @@ from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
 from .estimator import check_callbacks
+from .umap import NEGATIVE_SAMPLING
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,6 +52,10 @@ class NeighborEmbedding(Embedding):
         `affinities.FixedWidth(sigma)` for p = exp(−d²/2σ²), a kernel of `kernels` for p = k(d²), or a function of an
         array of distances that does not increase. The engines "grid", "sampled" and "torch" then keep 3 · perplexity
         neighbours, with a warning if p is not negligible beyond them.
+    engine : str, default="auto"
+        One of the engines of every Embedding, or "negative_sampling": noise-contrastive estimation of KL(P ‖ Q) by
+        UMAP's sampling, with 5 random points per edge and a normaliser that is learned with the map (Damrich et al.
+        2023). Then `loss_` is the contrastive loss, not the divergence. SNE and SphericalSNE do not support it.
     h : ndarray of shape (D, D) or callable, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
         returns such a tensor, or one per point (n, D, D). With one per point, the distance of a pair uses the mean of
@@ -86,7 +91,10 @@ class NeighborEmbedding(Embedding):
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
             return requested  # autograd compares all pairs on its own device
-        return super()._engine(requested, n)
+        return super()._engine("sampled" if self._samples_edges() else requested, n)
+
+    def _samples_edges(self) -> bool:
+        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
 
     def _bytes_per_pair(self, data: Input, engine: str) -> float:
         # Measured as the peak of fits of 4,000 points: P alone for KL, three arrays of its size for other divergences.
@@ -102,6 +110,10 @@ class NeighborEmbedding(Embedding):
         return max((8 if double else 4) * copies, distances)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
+        if self._samples_edges():
+            from .edge_sampling import contrastive_objective  # only this engine needs it
+
+            return contrastive_objective(affinities.joint(P, self._n_threads()), kernel)
         return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
 
     def objective_on(self, P: Matrix) -> Objective:
@@ -120,6 +132,10 @@ class NeighborEmbedding(Embedding):
         return curved(flat, self.g)
 
     def _problem_class(self) -> type[ForceProblem]:
+        if self._samples_edges():
+            from ..problems.pair_problems import ContrastiveProblem
+
+            return ContrastiveProblem
         return CurvedProblem if callable(self.g) else super()._problem_class()
 
     def check_parameters(self) -> None:
@@ -128,6 +144,11 @@ class NeighborEmbedding(Embedding):
             check_affinity(self.affinity)
             if isinstance(self.affinity, Kernel):
                 check_kernel(self.affinity)
+        if self._samples_edges():
+            from .edge_sampling import check_contrastive
+
+            joint = type(self)._objective is NeighborEmbedding._objective  # a subclass may normalise Q in another way
+            check_contrastive(self, self._divergence(), self._geometry(), joint=joint)
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
