@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import anndata, divergences, kernels, neighbors, pair_losses, spaces
+from . import affinities, anndata, divergences, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from .canonical import canonical_form
 from .evaluate import axis_loadings, compare, evaluate, local_isometry
@@ -70,6 +70,7 @@ __all__ = [
     "StressProblem",
     "SymmetricSNE",
     "__version__",
+    "affinities",
     "anndata",
     "axis_loadings",
     "canonical_form",

@@ -132,8 +132,9 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     settings = method.get_params()
     k = min(10, len(Y) - 1)
     try:
-        if settings.get("affinity") == "precomputed":
-            raise ValueError("X contains affinities, not distances; pass the original table to `equipoise evaluate`")
+        for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
+            if isinstance(given := settings.get(name), str) and given == "precomputed":
+                raise ValueError(f"X contains {what}, not distances; pass the original table to `equipoise evaluate`")
         metric = settings.get("metric", "euclidean")
         console.print(f"neighbours kept     {neighbor_recall(dataset.X, Y, k, metric=metric):.1%} of the {k} nearest")
     except ValueError as error:
