@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import anndata, divergences, kernels, neighbors, spaces
 from ._version import __version__
+from ._warn import UnfinishedWarning
 from .canonical import canonical_form
 from .evaluate import compare, evaluate
 from .evaluate.stability import stability
@@ -30,6 +31,7 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
+from .optimize.dynamics import Dynamics
 from .optimize.rules import Accelerated, GradientDescent, Momentum
 from .problems.forces import Problem
 from .problems.own_loss import LossProblem
@@ -52,6 +54,7 @@ __all__ = [
     "Accelerated",
     "Checkpoint",
     "ClassicalMDS",
+    "Dynamics",
     "Embedding",
     "GradientDescent",
     "Isomap",
@@ -65,6 +68,7 @@ __all__ = [
     "SphericalSNE",
     "StressProblem",
     "SymmetricSNE",
+    "UnfinishedWarning",
     "__version__",
     "anndata",
     "canonical_form",

@@ -43,7 +43,7 @@ REMEDIES = {
     "kernel": "use a kernel of equipoise.kernels",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "call set_params(random_state=0), which does not change the fitted map",
-    "optimizer": "use Momentum(), GradientDescent() or None",
+    "optimizer": "use Momentum(), GradientDescent(), Dynamics() or None",
 }
 
 

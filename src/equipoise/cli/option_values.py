@@ -82,7 +82,8 @@ DIVERGENCES = {
     "KL": divergences.KL,
     "Hellinger": divergences.Hellinger,
 }
-OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated)}
+RULES = (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated, optimize.Dynamics)
+OPTIMIZERS = {rule.__name__: rule for rule in RULES}
 
 
 def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:

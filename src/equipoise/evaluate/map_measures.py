@@ -32,6 +32,7 @@ class MapMeasures:
     density_correlation: Measured
     class_errors: tuple[Measured, Measured] | None
     centroid_correlation: Measured | None
+    remaining_gain: float | None = None
 
     @property
     def n(self) -> int:

@@ -74,6 +74,9 @@ class Report(MapMeasures):
     centroid_correlation : Measured or None
         Rank correlation of the distances between class centroids in the data and in the map; None unless there are at
         least three classes and X is a table with Euclidean distances.
+    remaining_gain : float or None
+        `remaining_gain_` of the fitted method: how much further iterations would lower the loss at most, as a fraction
+        of the loss; None if the map was passed as an array.
     n : int
         Number of points.
     points : ndarray of shape (m,)
@@ -185,7 +188,8 @@ def evaluate(
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d), or a fitted method
-        The map, computed by any method of any library; a fitted method contributes its `embedding_`.
+        The map, computed by any method of any library; a fitted method contributes its `embedding_`, and whether its
+        loss was still decreasing.
     labels : array-like of shape (n,), optional
         The class of each point; adds measures of classes.
     k : int or "auto", default="auto"
@@ -224,6 +228,7 @@ def measure_map(
     """
     random_state = sampling["random_state"]
     X = as_array(X)
+    gain = getattr(Y, "remaining_gain_", None)
     data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
@@ -250,6 +255,7 @@ def measure_map(
         density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
+        remaining_gain=gain,
     )
 
 
