@@ -28,6 +28,7 @@ from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
 from .estimator import check_callbacks
+from .learned_metric import LearnedMetric
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,10 +48,11 @@ class NeighborEmbedding(Embedding):
         nearest neighbours; the perplexity is their number. "precomputed": X is P itself (n, n), dense or sparse and
         nonnegative; P is symmetrised and scaled to a sum of 1, or for SNE scaled to row sums of 1. Metric and
         perplexity are then not used.
-    h : ndarray of shape (D, D) or callable, optional
+    h : ndarray of shape (D, D), callable or LearnedMetric, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
         returns such a tensor, or one per point (n, D, D). With one per point, the distance of a pair uses the mean of
-        its two tensors, and all pairs are compared.
+        its two tensors, and all pairs are compared. `LearnedMetric()` learns a tensor from the labels y passed to
+        `fit`, or together with the map; the attribute `metric_tensor_` is then the tensor.
     g : ndarray of shape (d, d) or callable, optional
         Metric tensor on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j). A function g takes the map, a float64 PyTorch tensor
         (n, d), and returns such a tensor, or one per point (n, d, d). With a function g, the loss is differentiated by
@@ -68,8 +70,16 @@ class NeighborEmbedding(Embedding):
     def _geometry(self) -> Geometry:
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
+    def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
+        self.__dict__.pop("metric_tensor_", None)  # of an earlier fit
+        if isinstance(self.h, LearnedMetric):
+            self.check_parameters()
+            self.metric_tensor_ = self.h.learn(self, X, y)
+        return super()._build(X, y, init)
+
     def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
+        h = getattr(self, "metric_tensor_", self.h)
+        return make_input(X, self.metric, h, self.affinity, device=self._device(X))
 
     def _all_pairs(self) -> bool:
         return callable(self.g) or self._divergence().s is None
