@@ -11,6 +11,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class Run:
         """Return where n_iter="auto" ends: two reports in a row with a remaining gain below GAP; None: after LAST."""
         small = {at: remaining_gain(self.until(at), EARLY) < GAP for at, _ in self.curve}
         at = sorted(small)
-        return next((j for i, j in zip(at, at[1:], strict=False) if small[i] and small[j]), None)
+        return next((j for i, j in pairwise(at) if small[i] and small[j]), None)
 
 
 def descend(method: Any, X: np.ndarray) -> Run:
@@ -149,11 +150,11 @@ def page(head: list[str], foretold: list[list[str]], losses: list[list[str]]) ->
 
 INTRODUCTION = [
     f"One run of {LAST:,} iterations each from the same start, seed 0, without stopping rules. The first table compares,",
-    "after so many iterations, the remaining gain that `remaining_gain_` states (docs/math.md, eq. C1) with the decrease",
-    f"of the loss up to iteration {LAST:,}, both as fractions of the loss at that moment. Its last column says where",
-    f'`n_iter="auto"` ends, and in brackets what was still found after that (at most {MAX_ITER:,} iterations). The second',
-    f"table gives the loss and the fraction of the {K} nearest neighbours in the data that are among the {K} nearest in",
-    "the map (on a sample, if there are many points).",
+    "after so many iterations, the remaining gain that `remaining_gain_` states (docs/math.md, eq. C1) with the",
+    f"decrease of the loss up to iteration {LAST:,}, both as fractions of the loss at that moment. Its last column says",
+    f'where `n_iter="auto"` ends, and in brackets what was still found after that; it ends after {MAX_ITER:,} iterations',
+    f"at the latest. The second table gives the loss and the fraction of the {K} nearest neighbours in the data that are",
+    f"among the {K} nearest in the map (on a sample, if there are many points).",
 ]
 
 

@@ -51,7 +51,7 @@ class Slope(NamedTuple):
 class LearnedMetric:
     """A diagonal metric tensor h = diag(w) on the data, learned by a method: d² = Σ_c w_c (x_ic − x_jc)².
 
-    The weights w_c > 0, of mean 1, say how much attention each column gets (Lin et al. 2024, section III). They start
+    The weights w_c > 0, of mean 1, say how much attention each column gets (Lin et al. 2024, eq. 8). They start
     at 1, the Euclidean metric, so columns in different units should be standardised first. With classes y, passed to
     `fit`, the weights maximise the likelihood that a neighbour, drawn from the affinities p_{j|i}, has the same class
     (docs/math.md, eq. W1; Goldberger et al. 2005). Without classes they are trained with the map: a map is fitted, the
