@@ -25,15 +25,16 @@ STEPS = 100  # smoothing steps if the Lanczos iteration does not converge; chose
 FILL = 0.8  # fraction of its cell that a component covers; chosen
 
 
-def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
+def spectral(W: Matrix, d: int, rng: np.random.RandomState | None) -> Array:
     """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y.
 
     The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003).
     If there are several connected components, the equation is solved for each of them, except that a component of at
     most TINY points becomes a circle. Each component is scaled to a cell whose volume is proportional to its number of
     points, and the cells are placed row by row, the largest first. As in `principal_components`, the map has standard
-    deviation 1 along the first axis, and a little noise is added. If W is on a device, the eigenvectors are computed on
-    that device; with few points (see `_on_device`) or several components, they are computed on the CPU.
+    deviation 1 along the first axis, and a little noise is added, unless `rng` is None. If W is on a device, the
+    eigenvectors are computed on that device; with few points (see `_on_device`) or several components, they are
+    computed on the CPU.
     """
     if is_on_device(W):
         Y = _on_device(W, d)

@@ -38,7 +38,7 @@ class FromSpace(Input):
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         return check_block(np.asarray(self._space.distances(rows, columns), dtype=np.float64), rows, columns)
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         if not self.has_principal:
             raise ValueError(
                 f'init="pca" computes all distances of a metric space, so it is limited to {PRINCIPAL:,} points, but'
