@@ -91,9 +91,9 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
         "Claim of the paper: with all n² pairs the repulsion spreads the map over the available space, unlike UMAP."
         f" Cover is the share of occupied cells of a {CELLS} × {CELLS} grid over the middle 98 % of the map; accuracy"
-        " is that of a 10-nearest-neighbour classifier, tenfold. UMAP is equipoise's. The paper starts from an eigenmap;"
-        f" “{EIGENMAP}” does so, with largest coordinate {EXTENT}. “{DEFAULT}” is `eq.DKPCA()`, which tries several starts"
-        " and keeps the lowest loss.",
+        " is that of a 10-nearest-neighbour classifier, tenfold. UMAP is equipoise's. The paper starts from an"
+        f" eigenmap; “{EIGENMAP}” does so, with largest coordinate {EXTENT}. “{DEFAULT}” is `eq.DKPCA()`, which tries"
+        " several starts and keeps the lowest loss.",
         "",
     ]
     rows = []
@@ -107,8 +107,8 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     lower = [title for title, row in found.items() if row[DEFAULT]["loss"] < 0.995 * row[EIGENMAP]["loss"]]
     lines += [
         "",
-        f"Verdict: the claim holds on {counts[EIGENMAP]} data sets from the paper's start, and on {counts[DEFAULT]} at the"
-        f" lowest loss found. Another start than the paper's leads to a lower loss on {', '.join(lower) or 'none'}: the"
+        f"Verdict: the claim holds on {counts[EIGENMAP]} data sets from the paper's start, and on {counts[DEFAULT]} at"
+        f" the lowest loss found. Another start than the paper's leads to a lower loss on {', '.join(lower) or 'none'}: the"
         " map from the paper's start is a local minimum there, and how far it spreads depends on the start.",
         "",
         f"![Maps]({task.folder.name}/002_fig3.png)",

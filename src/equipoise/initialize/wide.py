@@ -13,8 +13,8 @@ from .spectral import spectral
 # roll, an S-curve, digits, MNIST, Fashion-MNIST and on iris: of 1, 3, 10 and 30 these two reach the lowest losses.
 EIGENMAP_EXTENT = 10.0
 PRINCIPAL_EXTENT = 3.0
-# Error of an eigenvalue. With 1e-4, as for small maps, errors of the eigenvectors exceed the distances between neighbours:
-# the final loss on 900 points of a Swiss roll was 0.714 n instead of 0.685 n.
+# Error of an eigenvalue. With 1e-4, as for small maps, errors of the eigenvectors exceed the distances between
+# neighbours: the final loss on 900 points of a Swiss roll was 0.714 n instead of 0.685 n.
 TOLERANCE = 1e-6
 
 

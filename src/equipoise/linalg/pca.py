@@ -288,8 +288,8 @@ def finish(scores: Any, d: int, rng: np.random.RandomState | None) -> Any:
     """Return scores (n, at most d) as a map (n, d) whose first axis has standard deviation 1, plus jitter.
 
     If the first column of the scores is constant, the map is only jitter. `scores` is an array of any library. `rng`
-    draws the jitter; if `scores` is a tensor, `rng` seeds a generator on its device, which draws the jitter. If `rng` is
-    None, there is no jitter.
+    draws the jitter; if `scores` is a tensor, `rng` seeds a generator on its device, which draws the jitter. With `rng`
+    None there is no jitter.
     """
     xp = array_namespace(scores)
     Y = xp.zeros((scores.shape[0], d), dtype=scores.dtype, device=device_of(scores))

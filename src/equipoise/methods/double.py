@@ -108,8 +108,8 @@ class DKPCA(DoubleKernel):
     and set K_X to 0 for all other pairs.
 
     The loss has minima of very different quality, and which initial map leads to the lowest depends on the data
-    (docs/math.md, section 17). By default three are tried, and the one with the lowest loss after the early phase of 100
-    iterations (half of all if that is fewer) is kept: at most n_iter + 200 iterations in all.
+    (docs/math.md, section 17). By default three are tried, and the one with the lowest loss after the early phase, of
+    100 iterations or half of all if that is fewer, is kept: at most n_iter + 200 iterations in all.
 
     Parameters
     ----------

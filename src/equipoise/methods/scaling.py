@@ -7,21 +7,23 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .._plural import plural
-from .._types import Array, Matrix
-from ..arrays.csr import dense
+from .._types import Array, Callback, Matrix
+from .._warn import warn
 from ..arrays.memory_limits import available_memory, require_memory
-from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
+from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data import is_neighbors
 from ..geometry import Flat
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
 from ..linalg.gram import Factor, Gram, Inner, divide_columns
-from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
+from ..linalg.landmark_choice import Approximation, Error, FromDistances, FromRows, LandmarkPlan, choose_landmarks
+from ..linalg.nystrom import Landmarks
+from ..linalg.pca import one_blas_thread
 from ..linalg.row_products import multiply_rows, multiply_vector
 from ..memory import require_memory_for_pairs
 from ..neighbors.vectors import is_euclidean
@@ -47,28 +49,75 @@ class Scaling(ClassicalEmbedding):
 
     _: KW_ONLY
     n_landmarks: int | None = None
+    sampling: str = "uniform"
+    eps: float | None = None
     _landmarks = None
 
-    def _gram_model(self, data: Input, gram: Gram, error: tuple[float, float] = (0.0, 1.0)) -> Model:
-        self.low_rank_error_ = error[0] / error[1] if error[1] > 0 else 0.0
-        return Model(data, GramLoss(gram, error[0]), Flat())
+    def _gram_model(self, data: Input, gram: Gram, found: tuple[Approximation, Error] | None = None) -> Model:
+        """Return the model with the Gram matrix `gram`, or with an approximation of it and its error, `found`."""
+        error = Error(0.0, 1.0) if found is None else found[1]
+        self.landmarks_: Array | None = None if found is None else found[0].chosen
+        self.low_rank_error_, self.low_rank_ratio_ = error.relative, error.ratio
+        self.certificate_ = np.empty((0, 2))
+        if found is not None and self.eps is not None and error.ratio > 1 + self.eps:
+            warn(
+                f"the squared error with {len(found[0].chosen)} landmarks is about {error.ratio:.3g} times that of the best"
+                f" approximation of rank {self.n_components}, more than 1 + eps = {1 + self.eps:g}; increase"
+                " n_landmarks or eps"
+            )
+        return Model(data, GramLoss(gram, error.residual), Flat())
 
     def _from_landmarks(
-        self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
+        self, data: Input, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
     ) -> Model:
-        """Return the model with m landmarks; `squared(i)` returns the squared distances from points i to all points."""
-        what = f"{type(self).__name__} of {data.n:,} points with n_landmarks={m}"  # d², products, a copy and F
-        require_memory(32.0 * data.n * m, what, available_memory(), "use fewer rows or a smaller n_landmarks")
-        chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
-        self._landmarks = Landmarks(squared(chosen), chosen)
-        if self._landmarks.F.shape[1] < self.n_components:
+        """Return the model with landmarks; `squared(i)` returns the squared distances from points i to all points."""
+
+        def sketch(chosen: Array) -> FromDistances:
+            what = f"{type(self).__name__} of {data.n:,} points with n_landmarks={len(chosen)}"
+            need = 32.0 * data.n * len(chosen)  # d², products, a copy and F
+            require_memory(need, what, available_memory(), "use fewer rows or a smaller n_landmarks")
+            return FromDistances(squared, chosen)
+
+        found, error = choose_landmarks(sketch, data.n, self._plan(), rng)
+        self._landmarks = cast(FromDistances, found).landmarks
+        self._check_span(found)
+        return self._gram_model(data, Factor(to_device(self._landmarks.F, device)), (found, error))
+
+    def _check_span(self, found: Approximation) -> None:
+        """Raise if the landmarks span fewer dimensions than the map has."""
+        if found.F.shape[1] < self.n_components:
             raise ValueError(
-                f"{m} landmarks span only {plural(self._landmarks.F.shape[1], 'dimension')}, fewer than"
+                f"{len(found.chosen)} landmarks span only {plural(found.F.shape[1], 'dimension')}, fewer than"
                 f" n_components={self.n_components}; increase n_landmarks or reduce n_components"
             )
-        return self._gram_model(
-            data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
-        )
+
+    def _observers(self, model: Model) -> list[Callback]:
+        """Return a callback that records the certificate of a flow on an approximate Gram matrix."""
+        if self.landmarks_ is None:
+            return []
+        objective, bounds = cast(GramLoss, model.objective), list[tuple[float, float]]()
+
+        def record(iteration: int, loss: float, Y: Array) -> None:
+            bounds.append((iteration, objective.certificate(Y)))
+            self.certificate_ = np.array(bounds)
+
+        return [record]
+
+    @property
+    def spectrum_(self) -> Array:
+        """All eigenvalues of the Gram matrix of the data, descending; computed when this attribute is read."""
+        check_is_fitted(self, "embedding_")
+        need = 24.0 * self._gram.spectrum_size**2
+        require_memory(need, f"spectrum_ of {type(self).__name__}", available_memory(), "use fewer rows")
+        with one_blas_thread():
+            return self._gram.spectrum()
+
+    @property
+    def negative_mass_(self) -> float:
+        """Σ |λ| over the negative eigenvalues λ of the Gram matrix, divided by Σ |λ| over all; 0 for points in R^D."""
+        values = self.spectrum_
+        total = float(np.abs(values).sum())
+        return abs(float(np.minimum(values, 0.0).sum())) / total if total > 0 else 0.0
 
     def _prepare_transform(self, model: Model) -> None:
         assert isinstance(model.objective, GramLoss)
@@ -83,16 +132,14 @@ class Scaling(ClassicalEmbedding):
         """
         return self._gram.place(array_like(self._gram.source, new), self._axes)
 
-    def _check_landmarks(self, n: int) -> int | None:
-        m = self.n_landmarks
-        if m is None:
-            return None
-        if not is_integer(m) or not self.n_components < m <= n:
-            raise ValueError(
-                f"n_landmarks must be an integer above n_components={self.n_components} and at most n_samples={n},"
-                f" or None for all points; got {m!r}"
-            )
-        return int(m)
+    def _plan(self) -> LandmarkPlan:
+        return LandmarkPlan(self.n_landmarks, self.sampling, self.eps, self.n_components)
+
+    def _uses_landmarks(self, n: int) -> bool:
+        """Return whether landmarks are requested; raise if their parameters are invalid for n points."""
+        plan = self._plan()
+        plan.check(n)
+        return plan.wanted
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -136,22 +183,17 @@ class PCA(Scaling):
         self._require_on_device(X, data)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)
-        m = self._check_landmarks(data.n)
+        with_landmarks = self._uses_landmarks(data.n)
         F = _in_float64(data.coordinates)
         exact = Factor(F)
         self.mean_, self._total = to_numpy(exact.mean), exact.trace()
         self._basis: Array | None = None
-        if m is None:
+        if not with_landmarks:
             return self._gram_model(data, exact)
-        landmarks = to_numpy(dense(F[choose(data.n, m, rng)]))
-        self._basis = linalg.orth((landmarks - self.mean_).T)
-        if self._basis.shape[1] < self.n_components:
-            raise ValueError(
-                f"{m} landmarks span only {plural(self._basis.shape[1], 'dimension')}, fewer than"
-                f" n_components={self.n_components}; increase n_landmarks or reduce n_components"
-            )
-        reduced = Factor(F @ array_like(F, self._basis))
-        return self._gram_model(data, reduced, factor_error(exact, reduced, rng))
+        found, error = choose_landmarks(lambda chosen: FromRows(exact, chosen), data.n, self._plan(), rng)
+        self._basis = cast(FromRows, found).basis
+        self._check_span(found)
+        return self._gram_model(data, Factor(F @ array_like(F, self._basis)), (found, error))
 
     def _prepare_transform(self, model: Model) -> None:
         super()._prepare_transform(model)
@@ -230,10 +272,9 @@ class ClassicalMDS(Scaling):
         rows = data.coordinates
         in_columns = rows is not None and is_euclidean(self.metric)
         self._check_dimension(*(data.limit, data.limited_by) if in_columns else (data.n, f"n_samples={data.n}"))
-        m = self._check_landmarks(data.n)
         self._landmarks: Landmarks | None = None
-        if m is not None:
-            return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng, device)
+        if self._uses_landmarks(data.n):
+            return self._from_landmarks(data, lambda i: data.squared_to_all(data.rows(i)), rng, device)
         if in_columns:
             if sparse.issparse(rows):
                 self._require_on_device(X, data)
@@ -305,14 +346,14 @@ class Isomap(Scaling):
             raise ValueError('metric="inner_product" does not define path lengths; use metric="cosine" or "euclidean"')
         self._record_features(X, data)
         self._check_dimension(data.n, f"n_samples={data.n}")
-        m = self._check_landmarks(data.n)
+        with_landmarks = self._uses_landmarks(data.n)
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         graph, recall = neighbor_graph(data, self._k, self._n_threads())
         stage("paths")
         space = GraphGeodesic(graph, n_threads=self._n_threads())
         self._landmarks: Landmarks | None = None
-        if m is not None:
-            model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
+        if with_landmarks:
+            model = self._from_landmarks(data, lambda i: space.distances(i) ** 2, rng, device)
         else:
             require_memory_for_pairs(data.n, 32.0, "Isomap", LANDMARKS)  # D, its transpose, d² and B
             D = space.matrix()

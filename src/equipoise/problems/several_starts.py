@@ -1,4 +1,4 @@
-"""A problem of attraction and repulsion that is solved from several initial maps, of which the most promising is kept."""
+"""A problem of attraction and repulsion with several initial maps, of which the most promising is kept."""
 
 from __future__ import annotations
 
