@@ -57,8 +57,10 @@ struct Backend {
     bool (*edges_to)(const Kernel &, const Weights &A, Points<float> targets, Points<float> Y, double *force,
                      int threads);
     // Write the map to `out` after the edges due before `until` have acted; the graph stores the period of each edge.
-    void (*negatives_step)(const Negatives &, const Weights &graph, const float *degrees, float *due, Points<float> Y,
-                           float *out, int threads);
+    void (*negatives_step)(const Negatives &, const Membership &, const Weights &graph, const float *degrees,
+                           float *due, Points<float> Y, float *out, int threads);
+    void (*sampled_pairs_step)(const Negatives &, const PairTables &, const Weights &graph, const float *degrees,
+                               float *due, Points<float> Y, float *out, int threads);
     // Squared Euclidean distances d2 (n, k) between points i and neighbors[i, t].
     void (*pair_distances)(Points<double> X, const std::int32_t *neighbors, int k, double *d2, int threads);
     // Euclidean distances of the pairs i < j of X, row by row.

@@ -143,10 +143,23 @@ struct Step {
 
 // Parameters of one step of negative sampling; the optimiser in Python documents them.
 struct Negatives {
-    double a, b, epsilon, clip, rate, exaggeration, until;
+    double clip, rate, exaggeration, until;
     int count;  // negatives per edge
     std::uint64_t seed;
     std::int64_t step;
+};
+
+// UMAP's kernel k = 1 / (1 + a d2^b), and the constant added to d2 in its repulsion.
+struct Membership {
+    double a, b, epsilon;
+};
+
+// The forces of a loss of pairs, as slopes of tables: one of the repulsion, and `levels` of the attraction, one after
+// another, all of pull.size segments; `level` gives the table of each edge.
+struct PairTables {
+    Table pull, push;
+    const std::uint8_t *level = nullptr;
+    int levels = 1;
 };
 
 }  // namespace eq

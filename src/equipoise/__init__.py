@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from . import anndata, divergences, kernels, neighbors, spaces
+from . import anndata, divergences, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from .canonical import canonical_form
 from .evaluate import compare, evaluate
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
-from .force_laws import forces
+from .force_laws import forces, similarities
 from .memory import estimate_memory
 from .methods import (
     DKLLE,
@@ -25,12 +25,14 @@ from .methods import (
     Isomap,
     LaplacianEigenmaps,
     NeighborEmbedding,
+    PairEmbedding,
     Parametric,
     PowerSNE,
     SphericalSNE,
     SymmetricSNE,
 )
 from .optimize.rules import Accelerated, GradientDescent, Momentum
+from .pair_losses import PairLoss
 from .problems.forces import Problem
 from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem
@@ -59,6 +61,8 @@ __all__ = [
     "LossProblem",
     "Momentum",
     "NeighborEmbedding",
+    "PairEmbedding",
+    "PairLoss",
     "Parametric",
     "PowerSNE",
     "Problem",
@@ -77,8 +81,10 @@ __all__ = [
     "load",
     "neighbors",
     "page",
+    "pair_losses",
     "plot",
     "save",
+    "similarities",
     "spaces",
     "stability",
     "sweep",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import curve_fit
@@ -277,31 +278,40 @@ class SphericalExit(_LogSlopeKernel):
         return _core.Kernel.shifted_power((1 - self.rho) ** 2, self.rho, self.dimension / 2)
 
 
-@tagged("kernels.Squared")
+@tagged("kernels.Power")
 @dataclass(frozen=True)
-class Squared(Kernel):
-    """k² for a kernel k. The sum of k² over all i and j is ‖K_Y‖²_F for (K_Y)_ij = k(d2_ij) (docs/math.md, eq. D2)."""
+class Power(Kernel):
+    """k^e for a kernel k and an exponent e > 0 (docs/math.md, eq. V3 and V4)."""
 
     kernel: Kernel
+    exponent: float
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        return float(self.kernel.length / np.sqrt(2))  # its log-slope is twice that of k
+        return float(self.kernel.length / np.sqrt(self.exponent))  # its log-slope is e times that of k
 
     @property
     def kink(self) -> float:  # type: ignore[override]
         return self.kernel.kink
 
     def value(self, d2: Array) -> Array:
-        return self.kernel.value(d2) ** 2
+        return self.kernel.value(d2) ** self.exponent
 
     def slope(self, d2: Array) -> Array:
-        return 2 * self.kernel.value(d2) * self.kernel.slope(d2)
+        e, k = self.exponent, at_least(self.kernel.value(d2), TINY)
+        return e * k ** (e - 1) * self.kernel.slope(d2)
 
     def native(self) -> _core.Kernel | None:
-        if type(self.kernel) is not StudentT:
-            return None
-        return _core.Kernel.shifted_power(1.0, 1 / self.kernel.dof, self.kernel.dof + 1)
+        k, shifted = self.kernel, _core.Kernel.shifted_power
+        return shifted(1.0, 1 / k.dof, self.exponent * (k.dof + 1) / 2) if type(k) is StudentT else None
+
+
+@tagged("kernels.Squared")
+@dataclass(frozen=True)
+class Squared(Power):
+    """k² for a kernel k. The sum of k² over all i and j is ‖K_Y‖²_F for (K_Y)_ij = k(d2_ij) (docs/math.md, eq. D2)."""
+
+    exponent: ClassVar[float] = 2.0  # type: ignore[misc]
 
 
 @tagged("kernels.Membership")
@@ -344,15 +354,7 @@ class Membership(_LogSlopeKernel):
 @tagged("kernels.NonMembership")
 @dataclass(frozen=True)
 class NonMembership(_LogSlopeKernel):
-    """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: the repulsive potential of UMAP's loss.
-
-    Parameters
-    ----------
-    a, b : float, default=1.0
-        Parameters of `Membership`.
-    epsilon : float, default=1e-3
-        ε, which keeps the potential finite at d2 = 0.
-    """
+    """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: UMAP's repulsive potential; ε = `epsilon` keeps it finite at 0."""
 
     a: float = 1.0
     b: float = 1.0

@@ -41,6 +41,7 @@ REMEDIES = {
     "g": "save the map, embedding_, instead",
     "h": 'compute the distances under h and use metric="precomputed"',
     "kernel": "use a kernel of equipoise.kernels",
+    "loss": "use a loss of equipoise.pair_losses",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "call set_params(random_state=0), which does not change the fitted map",
     "optimizer": "use Momentum(), GradientDescent() or None",

@@ -132,7 +132,13 @@ def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         due, out = np.zeros(N * K, np.float32), np.empty_like(Y)
         rates = dict.fromkeys(("a", "b", "epsilon", "clip", "rate", "exaggeration", "until"), 1.0)
         numbers = {"count": 5, "seed": 0, "step": 0, "threads": 2}
-        yield "negatives_step", {"graph": graph(), **arrays, "due": due, "Y": Y, "out": out, **rates, **numbers}
+        step = {"graph": graph(), **arrays, "due": due, "Y": Y, "out": out}
+        yield "negatives_step", {**step, **rates, **numbers}
+        rates = dict.fromkeys(("clip", "rate", "exaggeration", "until"), 1.0)
+        law, levels = table(), np.tile(np.arange(2, dtype=np.uint8), N * K // 2)
+        push = law.pop("segments")
+        tables = {"pull": np.concatenate([push, push]), "push": push, **law, "level": levels}
+        yield "sampled_pairs_step", {**step, **tables, **rates, **numbers}
     yield "condensed_distances", {"X": Y, "out": np.empty(N * (N - 1) // 2, np.float32), "threads": 2}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import divergences, kernels, optimize
+from .. import divergences, kernels, optimize, pair_losses
 
 
 def number_or_word(text: str) -> Any:
@@ -59,6 +59,11 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
+def number_or_none(text: str) -> float | None:
+    """Parse a float; return None for "none"."""
+    return None if text.lower() == "none" else number(text)
+
+
 def yes_or_no(text: str) -> bool:
     """Parse a boolean: true, yes, 1, false, no or 0."""
     values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -82,6 +87,7 @@ DIVERGENCES = {
     "KL": divergences.KL,
     "Hellinger": divergences.Hellinger,
 }
+PAIR_LOSSES = _subclasses(pair_losses, pair_losses.PairLoss)
 OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated)}
 
 
@@ -118,10 +124,12 @@ PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer, "N"),
     "int | None": (integer_or_none, "N"),
     "float": (number, "X"),
+    "float | None": (number_or_none, "X"),
     "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),
     "Kernel | None": (object_parser(KERNELS), "KERNEL"),
     "Divergence | None": (object_parser(DIVERGENCES), "DIVERGENCE"),
+    "PairLoss | None": (object_parser(PAIR_LOSSES), "LOSS"),
     "Rule | None": (object_parser(OPTIMIZERS), "RULE"),
 }

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from sklearn.decomposition import PCA
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._plural import plural
@@ -160,5 +159,7 @@ def _components(X: Matrix, pca: int) -> tuple[Array, Array]:
         if sparse.issparse(X):
             principal = Directions(X, pca, centered=True)
             return principal.mean, principal.V
+        from sklearn.decomposition import PCA  # slow to import
+
         dense = PCA(pca, random_state=0).fit(np.asarray(X, dtype=np.float64))
         return dense.mean_, np.ascontiguousarray(dense.components_.T)

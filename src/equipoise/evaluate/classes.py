@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from .._types import Array
@@ -62,6 +59,9 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     """
     Y = check_map(Y)
     number, splits = check_folds(labels, len(Y), k, folds)
+    from sklearn.model_selection import StratifiedKFold, cross_val_score  # slow to import
+    from sklearn.neighbors import KNeighborsClassifier
+
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
     scores = cross_val_score(KNeighborsClassifier(n_neighbors=k), Y, number, cv=split)
     return Measured(float(scores.mean()), points=np.arange(len(Y)))
@@ -197,6 +197,8 @@ def davies_bouldin_curve(
 
 
 def _clusters(Y: Array, count: int, random_state: Any) -> Array:
+    from sklearn.cluster import KMeans  # slow to import
+
     with (
         one_blas_thread(),
         threadpool_limits(1, user_api="openmp"),

@@ -14,13 +14,15 @@ from ..arrays.blocks import FIXED_PAIRS
 from ..arrays.namespace import check_random_state
 from ..inputs import Input, InputSpace
 from ..linalg.pca import on_one_blas_thread
-from ..spaces import Distortion, summarize_distortion
+from ..spaces import Distortion, Precomputed, summarize_distortion
+from ..spaces.embeddability import stress_bound
 from .checks import check_pair
 from .measured import Measured
 from .sample import ALL, draw_partners, draw_points
 
 PAIRS = 2**20  # sampled pairs for the stress: a relative error of about 1/1000
 SHEPARD_PAIRS = 50_000  # pairs of a Shepard diagram: an error of the correlation below 0.005
+BOUND_POINTS = 500  # points whose distances bound the stress of every map, which takes a tenth of a second; chosen
 DISTORTION_POINTS = 3_000  # points whose pairs give the distribution of dilations; chosen
 
 
@@ -90,6 +92,59 @@ def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) 
         Measured(np.sqrt(max(0.0, 1 - xy**2 / (xx * yy))), errors[2], points),
         float(xy / yy),
     )
+
+
+@dataclass(frozen=True)
+class LowestStress:
+    """What no map can do better: a lower bound on the scale-free stress of every map in as many dimensions.
+
+    Attributes
+    ----------
+    bound : float
+        Lower bound on `Stress.scale_free` and `Stress.normalised` of every map of `points` (docs/math.md, eq. (E7)).
+    of_map : float
+        The scale-free stress of the map on the same points.
+    points : ndarray of shape (m,)
+        The rows for which both hold: all of them or, above 500, a random sample of 500.
+    """
+
+    bound: float
+    of_map: float
+    points: Array = field(repr=False)
+
+
+def lowest_stress(
+    X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0, bound: float | None = None
+) -> LowestStress:
+    """Return a lower bound on the stress of every map of some points, beside the stress of the map Y on them.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map; the bound holds for maps in d dimensions.
+    metric : str or callable, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points.
+    bound : float, optional
+        The bound, if it is known from another map of the same data in d dimensions with the same seed.
+
+    Returns
+    -------
+    lowest : LowestStress
+    """
+    data, embedding = check_pair(X, Y, metric)
+    points = draw_points(data.n, BOUND_POINTS, random_state)
+    D, d = (InputSpace(source, points).matrix() for source in (data, embedding))
+    np.fill_diagonal(D, 0.0)
+    if bound is None:
+        bound = stress_bound(Precomputed((D + D.T) / 2), embedding.X.shape[1])
+    D, d = D / (D.max() or 1.0), d / (d.max() or 1.0)  # squares neither overflow nor underflow
+    xx, yy, xy = float((D * D).sum()), float((d * d).sum()), float((D * d).sum())
+    of_map = float(np.sqrt(max(0.0, 1 - xy**2 / (xx * yy)))) if xx * yy > 0 else 0.0
+    return LowestStress(bound, of_map, points)
 
 
 @dataclass(frozen=True)

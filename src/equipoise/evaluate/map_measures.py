@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
-from .distances import Shepard, Stress
+from .distances import LowestStress, Shepard, Stress
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 
@@ -29,6 +29,7 @@ class MapMeasures:
     triplet_accuracy: Measured
     shepard: Shepard
     stress: Stress
+    lowest_stress: LowestStress
     density_correlation: Measured
     class_errors: tuple[Measured, Measured] | None
     centroid_correlation: Measured | None

@@ -18,7 +18,7 @@ from ..data import as_array
 from ..inputs import is_space
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
-from .distances import shepard, stress
+from .distances import lowest_stress, shepard, stress
 from .map_measures import MapMeasures
 from .measured import Measured
 from .neighborhood import LARGEST
@@ -67,6 +67,8 @@ class Report(MapMeasures):
         Distances of pairs in the data and in the map, with their rank correlation.
     stress : Stress
         Stress of the map, raw and normalised.
+    lowest_stress : LowestStress
+        Lower bound on the scale-free stress of every map in as many dimensions, for all points or a sample of them.
     density_correlation : Measured
         Rank correlation of the points' distances to their k-th neighbours in the data and in the map.
     class_errors : (Measured, Measured) or None
@@ -109,8 +111,19 @@ class Report(MapMeasures):
         few = f" ({self.k} per point, since {K} are too many for {self.n:,} points)" if chosen else ""
         return (
             f"Neighbours were measured for {local}{few}, distances for {len(self.shepard.d_x):,} pairs; ± is the"
-            " standard error of a sampled number. A report describes one map; equipoise.stability shows how much the"
-            " map changes with the seed or the sample."
+            f" standard error of a sampled number. {self._limit} A report describes one map; equipoise.stability shows"
+            " how much the map changes with the seed or the sample."
+        )
+
+    @property
+    def _limit(self) -> str:
+        """A sentence on the stress that no map can fall below."""
+        lowest, where = self.lowest_stress, _dimensions(self.Y.shape[1])
+        if len(lowest.points) == self.n:
+            return f"No map in {where} has a scale-free stress below {lowest.bound:.3f}."
+        return (
+            f"No map of {len(lowest.points):,} of the points, drawn at random, in {where} has a scale-free stress below"
+            f" {lowest.bound:.3f}; this map has {lowest.of_map:.3f} on them."
         )
 
     def __str__(self) -> str:
@@ -234,6 +247,7 @@ def measure_map(
         hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), metric=metric, **sampling)
     else:
         hoods = other.neighborhoods.of_map(Y)
+    bound = other.lowest_stress.bound if other is not None and other.Y.shape[1] == Y.shape[1] else None
     return Report(
         Y=Y,
         labels=None if labels is None else np.asarray(labels),
@@ -247,6 +261,7 @@ def measure_map(
         triplet_accuracy=triplet_accuracy(X, Y, metric=metric, random_state=random_state),
         shepard=shepard(X, Y, metric=metric, random_state=random_state),
         stress=stress(X, Y, metric=metric, random_state=random_state),
+        lowest_stress=lowest_stress(X, Y, metric=metric, random_state=random_state, bound=bound),
         density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,

@@ -28,6 +28,7 @@ from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
 from .estimator import check_callbacks
+from .umap import NEGATIVE_SAMPLING
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,6 +48,10 @@ class NeighborEmbedding(Embedding):
         nearest neighbours; the perplexity is their number. "precomputed": X is P itself (n, n), dense or sparse and
         nonnegative; P is symmetrised and scaled to a sum of 1, or for SNE scaled to row sums of 1. Metric and
         perplexity are then not used.
+    engine : str, default="auto"
+        One of the engines of every Embedding, or "negative_sampling": noise-contrastive estimation of KL(P ‖ Q) by
+        UMAP's sampling, with 5 random points per edge and a normaliser that is learned with the map (Damrich et al.
+        2023). Then `loss_` is the contrastive loss, not the divergence. SNE and SphericalSNE do not support it.
     h : ndarray of shape (D, D) or callable, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
         returns such a tensor, or one per point (n, D, D). With one per point, the distance of a pair uses the mean of
@@ -72,12 +77,15 @@ class NeighborEmbedding(Embedding):
         return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
 
     def _all_pairs(self) -> bool:
-        return callable(self.g) or self._divergence().s is None
+        return callable(self.g) or self._divergence().all_pairs
 
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
             return requested  # autograd compares all pairs on its own device
-        return super()._engine(requested, n)
+        return super()._engine("sampled" if self._samples_edges() else requested, n)
+
+    def _samples_edges(self) -> bool:
+        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
 
     def _bytes_per_pair(self, data: Input, engine: str) -> float:
         # Measured as the peak of fits of 4,000 points: P alone for KL, three arrays of its size for other divergences.
@@ -91,6 +99,10 @@ class NeighborEmbedding(Embedding):
         return max((8 if double else 4) * copies, distances)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
+        if self._samples_edges():
+            from .edge_sampling import contrastive_objective  # only this engine needs it
+
+            return contrastive_objective(affinities.joint(P, self._n_threads()), kernel)
         return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
 
     def objective_on(self, P: Matrix) -> Objective:
@@ -109,13 +121,23 @@ class NeighborEmbedding(Embedding):
         return curved(flat, self.g)
 
     def _problem_class(self) -> type[ForceProblem]:
+        if self._samples_edges():
+            from ..problems.pair_problems import ContrastiveProblem
+
+            return ContrastiveProblem
         return CurvedProblem if callable(self.g) else super()._problem_class()
 
     def check_parameters(self) -> None:
         super().check_parameters()
+        if self._samples_edges():
+            from .edge_sampling import check_contrastive
+
+            joint = type(self)._objective is NeighborEmbedding._objective  # a subclass may normalise Q in another way
+            check_contrastive(self, self._divergence(), self._geometry(), joint=joint)
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
+        self.objective_on(np.array([[0.0, 0.5], [0.5, 0.0]]))  # raises if the divergence does not support g(Y)
         if isinstance(self.engine, str) and self.engine in ("grid", "sampled"):
             raise ValueError(
                 f"a function g(Y) needs exact sums over all pairs, which engine={self.engine!r} does not compute; use"
@@ -146,7 +168,7 @@ class NeighborEmbedding(Embedding):
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):
             self._require_memory(data)
-        if self._divergence().s is None:
+        if self._divergence().all_pairs:
             require_dense(data.sparse or self.affinity == "uniform", self._divergence())
         if self.affinity == "precomputed":
             return self._precomputed()
@@ -171,15 +193,31 @@ class NeighborEmbedding(Embedding):
         return tags
 
 
+def _check_given(kernel: Any) -> Kernel:
+    """Return the parameter `kernel`, by default Gaussian; raise ValueError if it is not a hashable kernel."""
+    if not isinstance(kernel, Kernel | None):
+        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {kernel!r}")
+    if type(kernel).__hash__ is None:
+        raise ValueError(f"kernel={kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
+    return kernels.Gaussian() if kernel is None else kernel
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class SNE(NeighborEmbedding):
-    """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002).
+    """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002), or with any other.
 
     p_{·|i} and q_{·|i} are the affinities of point i to all other points, in the data and in the map; each sums to 1.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        A built-in or user-defined kernel; Gaussian by default. `StudentT()` gives t-SNE with normalised rows.
     """
 
+    kernel: Kernel | None = None
+
     def _kernel(self) -> Kernel:
-        return kernels.Gaussian()
+        return _check_given(self.kernel)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return self._in_metric(ConditionalKL(P, kernel))
@@ -211,11 +249,7 @@ class SymmetricSNE(NeighborEmbedding):
     divergence: Divergence | None = None
 
     def _kernel(self) -> Kernel:
-        if not isinstance(self.kernel, Kernel | None):
-            raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {self.kernel!r}")
-        if type(self.kernel).__hash__ is None:
-            raise ValueError(f"kernel={self.kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
-        return kernels.Gaussian() if self.kernel is None else self.kernel
+        return _check_given(self.kernel)
 
     def _divergence(self) -> Divergence:
         if not isinstance(self.divergence, Divergence | None):

@@ -47,6 +47,9 @@ class UMAP(Embedding):
     min_dist, spread : float, default=0.1 and 1.0
         The constants a and b are fitted to a curve of the distance r that is 1 up to min_dist and then decreases as
         exp(−(r − min_dist)/spread).
+    a, b : float, optional
+        The constants of the kernel; give both or neither. They take precedence over min_dist and spread, which are
+        then not used. a = b = 1 is the Cauchy kernel of t-SNE (Draganov & Dohn 2024, section 2.2).
     negative_sample_rate : float, default=5
         Number m of negatives per edge; the repulsion is proportional to it. engine="negative_sampling" requires an
         integer.
@@ -84,6 +87,8 @@ class UMAP(Embedding):
     n_iter: Any = "auto"
     early_exaggeration: Any = "auto"
     tol: float = 0.05
+    a: float | None = None
+    b: float | None = None
 
     def check_parameters(self) -> None:
         check_engine_name(self.engine)
@@ -95,6 +100,7 @@ class UMAP(Embedding):
             raise ValueError(f"spread must be a positive number, got {self.spread!r}")
         if not (is_finite(self.min_dist) and 0 <= self.min_dist <= self.spread):
             raise ValueError(f"min_dist must be between 0 and spread={self.spread:g}, got {self.min_dist!r}")
+        self._check_curve()
         if not is_positive(m):
             raise ValueError(f"negative_sample_rate must be a positive number, got {m!r}")
         if not (isinstance(self.loss, str) and self.loss in LOSSES):
@@ -105,6 +111,14 @@ class UMAP(Embedding):
             raise ValueError(f"unknown affinity {self.affinity!r}; choose from 'fuzzy', 'precomputed'")
         if self._samples_negatives():
             self._check_negative_sampling()
+
+    def _check_curve(self) -> None:
+        for name, value in (("a", self.a), ("b", self.b)):
+            if value is not None and not is_positive(value):
+                raise ValueError(f"{name} must be a positive number or None, got {value!r}")
+        if (self.a is None) != (self.b is None):
+            given, missing = ("a", "b") if self.b is None else ("b", "a")
+            raise ValueError(f"{given} was given without {missing}; give both, or use None for both to fit them")
 
     def _samples_negatives(self) -> bool:
         """Return whether the engine is "negative_sampling" or, if loss="effective", its deprecated name "sampled"."""
@@ -139,7 +153,9 @@ class UMAP(Embedding):
         return super()._engine("sampled" if requested == NEGATIVE_SAMPLING else requested, n)
 
     def _kernel(self) -> Kernel:
-        return Membership.fitted(self.min_dist, self.spread)
+        if self.a is None or self.b is None:
+            return Membership.fitted(self.min_dist, self.spread)
+        return Membership(self.a, self.b)
 
     def _neighbors(self, n: int) -> int:
         return min(int(self.n_neighbors), n) - 1

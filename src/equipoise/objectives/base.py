@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .._types import Array, Matrix
 from ..engines import Engine, Placement
 from ..kernels import Kernel
+
+DIVERGED = "the kernel underflows for every pair (Z = 0): the embedding has diverged; lower learning_rate"
+
+
+def require_positive(Z: Any, read: bool) -> Any:
+    """Return the sum Z of a kernel over all pairs; raise FloatingPointError unless it is positive.
+
+    A tensor is checked only if `read` is true, because reading it would wait for its device.
+    """
+    if (read or isinstance(Z, float)) and not Z > 0:
+        raise FloatingPointError(DIVERGED)
+    return Z
 
 
 class Balance(NamedTuple):

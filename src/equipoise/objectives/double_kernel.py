@@ -114,7 +114,7 @@ class DoubleKernelPCA:
         self.affinities = K
         self.kernel = kernel
         n = K.shape[0]
-        self._squared = Squared(kernel)
+        self._squared = Squared(kernel)  # type: ignore[call-arg]  # its exponent is fixed
         self._sums = row_sums(K) + 1.0  # rows of K_X
         xp = array_namespace(self._sums)
         self.mass = float(xp.sum(self._sums))

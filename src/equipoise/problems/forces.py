@@ -318,6 +318,31 @@ class ForceProblem(Problem):
     def _repulsion_at(self, Y: Array) -> Array:
         return self._balance(Y, loss=False).repulsion
 
+    @on_one_blas_thread
+    def pair_scalars(self, Y: Array, i: Any = None, j: Any = None) -> tuple[Array, Array]:
+        """Return the scalars A_ij and R_ij with which point j attracts and repels point i at Y.
+
+        The gradient is ∇_i = Σ_j (A_ij − R_ij)(y_i − y_j). In the notation of Draganov & Dohn 2024, eq. (1), these are
+        −c δ_ij A_ij and −c δ_ij R_ij. With a metric tensor g, y_i − y_j is to be multiplied by g; on a sphere, the
+        gradient is the tangential part of the sum over unit vectors.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, d)
+            A map.
+        i, j : int or array-like of int, optional
+            Indices of points, which are broadcast against each other; by default all pairs, as arrays (n, n).
+
+        Returns
+        -------
+        A, R : ndarray
+            With the broadcast shape of i and j.
+        """
+        from .pair_scalars import pair_scalars  # not needed for a fit
+
+        Y = np.asarray(self._check(Y), dtype=np.float64)
+        return pair_scalars(self._host_objective, self.geometry.work(Y), self.engine, i, j)
+
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite loss is a valid result
             result = self._host_objective.balance(self.geometry.work(Y), self.engine, loss=loss)

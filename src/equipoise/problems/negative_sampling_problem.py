@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engines import Sampled
 from ..optimize.descent import State
-from ..optimize.negative_sampling import NegativeSamplingSteps
+from ..optimize.negative_sampling import EdgeSamplingSteps, NegativeSamplingSteps
 from .forces import ForceProblem
 
 
@@ -25,7 +25,7 @@ class NegativeSamplingProblem(ForceProblem):
     def engine_name(self) -> str:
         return "negative_sampling"
 
-    def _steps(self, state: State, n_iter: int) -> NegativeSamplingSteps:
+    def _steps(self, state: State, n_iter: int) -> EdgeSamplingSteps:
         phases = self.schedule.phases(n_iter)
         return NegativeSamplingSteps(self.objective, self.engine, self.geometry, self.rule, phases)
 

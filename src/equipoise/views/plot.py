@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..problems.forces import Problem
+    from ..spaces import GraphIsolines, Isolines
 
 MAX_DOTS = 100_000  # maps with more points are drawn as an image of their density; chosen
 MAX_SIZE = 1000  # points; larger than a figure, and much larger ones take minutes to draw
@@ -42,6 +43,7 @@ def plot(
     images: Any = None,
     forces: Problem | None = None,
     over: Any = None,
+    isolines: Isolines | GraphIsolines | None = None,
 ) -> Figure:
     """Plot a map with matplotlib, with equal axes.
 
@@ -74,6 +76,9 @@ def plot(
         Problem whose attraction and repulsion are drawn as arrows at some of the points; 2-D maps only.
     over : array-like of shape (m, d) or fitted method, optional
         The map in which `transform` placed the points of Y. It is drawn in grey, behind the points of Y.
+    isolines : Isolines or GraphIsolines, optional
+        Result of `spaces.isolines` with the same Y, or of a graph of the same points; drawn over the points, from dark
+        to bright with the distance. 2-D maps only.
 
     Returns
     -------
@@ -84,8 +89,7 @@ def plot(
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
         raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
-    if forces is not None and Y.shape[1] != 2:
-        raise ValueError(f"`forces` can be drawn only on a 2-D map, but Y is {Y.shape[1]}-D; omit `forces`")
+    _check_overlays(Y, forces, isolines)
     if images is not None:
         from .thumbnails import check_images
 
@@ -117,14 +121,40 @@ def plot(
         drawn = np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
     else:
         drawn = _draw_dots(axes, points, colors, column, size)
-    if forces is not None:
-        from .arrows import draw_forces
-
-        draw_forces(axes, points, forces, theme)
+    _draw_overlays(axes, points, forces, isolines, theme)
     if isinstance(column, Classes):
         _draw_names(axes, centers, points, column, theme, note, drawn)
     figure: Figure = axes.figure
     return figure
+
+
+def _draw_overlays(axes: Any, points: Array, forces: Problem | None, isolines: Any, theme: Theme) -> None:
+    """Draw the arrows of forces and the isolines, if there are any."""
+    if forces is not None:
+        from .arrows import draw_forces
+
+        draw_forces(axes, points, forces, theme)
+    if isolines is not None:
+        from .isoline_drawing import draw_isolines
+
+        draw_isolines(axes, isolines, points, theme)
+
+
+def _check_overlays(Y: Array, forces: Problem | None, isolines: Any) -> None:
+    """Raise ValueError unless the map Y is 2-D if there are forces or isolines, and the isolines are those of Y."""
+    if forces is not None and Y.shape[1] != 2:
+        raise ValueError(f"`forces` can be drawn only on a 2-D map, but Y is {Y.shape[1]}-D; omit `forces`")
+    if isolines is None:
+        return
+    if Y.shape[1] != 2:
+        raise ValueError(f"`isolines` can be drawn only on a 2-D map, but Y is {Y.shape[1]}-D; omit `isolines`")
+    if len(isolines.values) != len(Y):
+        raise ValueError(
+            f"`isolines` is for {len(isolines.values):,} points, but Y has {len(Y):,}; use the same points"
+        )
+    drawn = getattr(isolines, "lines", None)
+    if drawn is not None and not np.array_equal(isolines.positions, Y):
+        raise ValueError("`isolines` was computed for other positions; pass the same Y to spaces.isolines")
 
 
 def _check_reference(over: Any, d: int) -> Array:

@@ -30,7 +30,7 @@ from ...kernels import TINY
 from ..base import Objective
 from ..conditional import ConditionalKL
 from ..cross_entropy import CrossEntropy, EffectiveCrossEntropy
-from ..joint import JointDivergence
+from ..joint import JointDivergence, RenyiDivergence
 
 DECAY = 0.9  # weight of the past in running averages, about ten batches; chosen
 
@@ -124,7 +124,7 @@ class Stochastic:
 
 
 class StochasticDivergence(Stochastic):
-    """The α-divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.                   docs/math.md, eq. (2')
+    """The α- and Rényi divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.      docs/math.md, eq. (2')
 
     s, ψ and Z are those of `JointDivergence.divergence_and_overlap`.
     """
@@ -193,6 +193,7 @@ class StochasticEffective(Stochastic):
 
 KINDS: dict[type[Any], Callable[[Any, int, torch.device], Stochastic]] = {
     JointDivergence: StochasticDivergence,
+    RenyiDivergence: StochasticDivergence,
     ConditionalKL: StochasticConditional,
     CrossEntropy: StochasticCrossEntropy,
     EffectiveCrossEntropy: StochasticEffective,
