@@ -16,7 +16,7 @@ from .gram import Factor
 from .nystrom import ROUNDING, Landmarks
 
 SAMPLINGS = ("uniform", "leverage")
-PROBES = 64  # random rows on which the error of an approximation is estimated, and as many of the worst rows; chosen
+PROBES = 64  # random rows on which the error of an approximation is estimated, and as many with large entries; chosen
 FIRST = 10  # landmarks per dimension with which `eps` begins, and then doubles; chosen
 
 
@@ -150,10 +150,9 @@ def choose_landmarks(
     most = n if plan.m is None else int(plan.m)
     m = most if plan.eps is None else min(most, FIRST * plan.k)
     while True:
-        found = sketch(_draw(sketch, n, m, plan, rng))
-        probes = choose_probes(found, rng)
+        found, probes, error = _approximate(sketch, n, m, plan, rng)
         if plan.eps is None:
-            return found, estimate_error(found, probes)
+            return found, error
         better = sketch(np.union1d(found.chosen, np.concatenate(probes)))
         error = estimate_error(found, probes, _truncated(better.coordinates_for(found), plan.k))
         if error.ratio <= 1 + plan.eps or m == most:
@@ -161,29 +160,44 @@ def choose_landmarks(
         m = min(2 * m, most)
 
 
-def _draw(sketch: Sketch, n: int, m: int, plan: LandmarkPlan, rng: np.random.RandomState) -> Array:
-    """Return the sorted indices of m landmarks."""
-    uniform = choose(n, m, rng)
-    if plan.sampling == "uniform" or m == n:
-        return uniform
-    scores = ridge_leverage(sketch(uniform))
+def _approximate(
+    sketch: Sketch, n: int, m: int, plan: LandmarkPlan, rng: np.random.RandomState
+) -> tuple[Approximation, tuple[Array, Array], Error]:
+    """Return the approximation from m landmarks, the rows on which its error is estimated, and the error.
+
+    Leverage scores are computed from uniform landmarks. These are kept if their own approximation is the better one,
+    which is possible if distances are far from Euclidean.
+    """
+    results = []
+    for by_leverage in (False, True) if plan.sampling == "leverage" and m < n else (False,):
+        chosen = _by_leverage(results[0][0], m, plan.k, rng) if by_leverage else choose(n, m, rng)
+        found = sketch(chosen)
+        probes = choose_probes(found, rng)
+        results.append((found, probes, estimate_error(found, probes)))
+    return min(results, key=lambda result: result[2].residual)
+
+
+def _by_leverage(found: Approximation, m: int, k: int, rng: np.random.RandomState) -> Array:
+    """Return the sorted indices of m points, drawn with probabilities proportional to their leverage scores."""
+    scores = ridge_leverage(found)
     possible = np.flatnonzero(scores)
-    if len(possible) <= m:  # the rest is represented exactly
-        return possible if len(possible) > plan.k else uniform
-    return np.sort(rng.choice(n, m, replace=False, p=scores / scores.sum()))
+    if len(possible) <= m:  # they represent all others exactly
+        return possible if len(possible) > k else found.chosen
+    return np.sort(rng.choice(len(scores), m, replace=False, p=scores / scores.sum()))
 
 
-def ridge_leverage(found: Approximation) -> Array:
+def ridge_leverage(found: Approximation, ridge: float | None = None) -> Array:
     """Return approximate ridge leverage scores (n,) of G, computed from an approximation G' = F Fᵀ.
 
     The score l_i = (G (G + λI)⁻¹)_ii, between 0 and 1, says how much of point i the other points cannot represent. With
     K the columns of G at the landmarks and W their Gram matrix, l_i is approximated by (G − K (W + λI)⁻¹ Kᵀ)_ii / λ
     (Musco & Musco 2017, section 4), for which the diagonal of G suffices: points that no landmark represents get a
-    large score. The ridge λ = tr(G − G')/m is the mean of the neglected part per landmark.
+    large score. By default, the ridge λ is tr(G − G')/m, the neglected part per landmark.
     """
     squares = np.square(found.F)
-    neglected = np.maximum(found.diagonal - squares.sum(axis=1), 0.0)
-    ridge = max(float(neglected.sum()) / len(found.chosen), ROUNDING * float(found.diagonal.sum()))
+    if ridge is None:
+        neglected = np.maximum(found.diagonal - squares.sum(axis=1), 0.0)
+        ridge = max(float(neglected.sum()) / len(found.chosen), ROUNDING * float(found.diagonal.sum()))
     if ridge == 0:
         return np.ones(len(found.diagonal))  # all points coincide
     represented = squares @ (found.values / (found.values + ridge))
@@ -191,17 +205,19 @@ def ridge_leverage(found: Approximation) -> Array:
 
 
 def choose_probes(found: Approximation, rng: np.random.RandomState) -> tuple[Array, Array]:
-    """Return the indices of the 64 rows with the largest errors on the diagonal of G − G', and of 64 rows at random.
+    """Return the indices of rows with large entries, and of 64 rows at random that are not among these.
 
-    Random rows among the first 64 are left out. Up to 128 points, the first array contains all of them.
+    The first are 32 rows with the largest errors on the diagonal of G − G' and 32 with the largest diagonal entries of
+    G; up to 128 points they are all rows.
     """
     n = len(found.diagonal)
     random = choose(n, min(PROBES, n), rng)
     if n <= 2 * PROBES:
         return np.arange(n), np.empty(0, np.intp)
     neglected = np.abs(found.diagonal - np.square(found.F).sum(axis=1))
-    worst = np.sort(np.argsort(-neglected, kind="stable")[:PROBES])
-    return worst, np.setdiff1d(random, worst)
+    largest = [np.argsort(-size, kind="stable")[: PROBES // 2] for size in (neglected, found.diagonal)]
+    large = np.union1d(*largest)
+    return large, np.setdiff1d(random, large)
 
 
 def estimate_error(found: Approximation, probes: tuple[Array, Array], best: Array | None = None) -> Error:

@@ -2,144 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from .._plural import plural
-from .._types import Array, Callback, Matrix
-from .._warn import warn
-from ..arrays.memory_limits import available_memory, require_memory
+from .._types import Array, Matrix
 from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data import is_neighbors
-from ..geometry import Flat
-from ..inputs import Input, make_input
+from ..inputs import make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
-from ..linalg.gram import Factor, Gram, Inner, divide_columns
-from ..linalg.landmark_choice import Approximation, Error, FromDistances, FromRows, LandmarkPlan, choose_landmarks
+from ..linalg.gram import Factor, Inner, divide_columns
+from ..linalg.landmark_choice import FromRows, choose_landmarks
 from ..linalg.nystrom import Landmarks
-from ..linalg.pca import one_blas_thread
 from ..linalg.row_products import multiply_rows, multiply_vector
 from ..memory import require_memory_for_pairs
 from ..neighbors.vectors import is_euclidean
-from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic
-from .closed_form import ClassicalEmbedding, Model
+from .closed_form import Model
 from .estimator import accepts_cupy
+from .nearest_gram import Scaling
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
 LANDMARKS = "use fewer rows or n_landmarks=500"  # advice where all pairs take too much memory
-
-
-@dataclass(eq=False, repr=False)
-class Scaling(ClassicalEmbedding):
-    """Base class of PCA, classical MDS and Isomap, which minimise E = ‖C(G_X − Y Yᵀ)C‖²_F.
-
-    G_X is the Gram matrix of the data, or an approximation of it from some of the points, the landmarks.
-    C = I − 11ᵀ/n subtracts the mean.
-    """
-
-    _: KW_ONLY
-    n_landmarks: int | None = None
-    sampling: str = "uniform"
-    eps: float | None = None
-    _landmarks = None
-
-    def _gram_model(self, data: Input, gram: Gram, found: tuple[Approximation, Error] | None = None) -> Model:
-        """Return the model with the Gram matrix `gram`, or with an approximation of it and its error, `found`."""
-        error = Error(0.0, 1.0) if found is None else found[1]
-        self.landmarks_: Array | None = None if found is None else found[0].chosen
-        self.low_rank_error_, self.low_rank_ratio_ = error.relative, error.ratio
-        self.certificate_ = np.empty((0, 2))
-        if found is not None and self.eps is not None and error.ratio > 1 + self.eps:
-            warn(
-                f"the squared error with {len(found[0].chosen)} landmarks is about {error.ratio:.3g} times that of the best"
-                f" approximation of rank {self.n_components}, more than 1 + eps = {1 + self.eps:g}; increase"
-                " n_landmarks or eps"
-            )
-        return Model(data, GramLoss(gram, error.residual), Flat())
-
-    def _from_landmarks(
-        self, data: Input, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
-    ) -> Model:
-        """Return the model with landmarks; `squared(i)` returns the squared distances from points i to all points."""
-
-        def sketch(chosen: Array) -> FromDistances:
-            what = f"{type(self).__name__} of {data.n:,} points with n_landmarks={len(chosen)}"
-            need = 32.0 * data.n * len(chosen)  # d², products, a copy and F
-            require_memory(need, what, available_memory(), "use fewer rows or a smaller n_landmarks")
-            return FromDistances(squared, chosen)
-
-        found, error = choose_landmarks(sketch, data.n, self._plan(), rng)
-        self._landmarks = cast(FromDistances, found).landmarks
-        self._check_span(found)
-        return self._gram_model(data, Factor(to_device(self._landmarks.F, device)), (found, error))
-
-    def _check_span(self, found: Approximation) -> None:
-        """Raise if the landmarks span fewer dimensions than the map has."""
-        if found.F.shape[1] < self.n_components:
-            raise ValueError(
-                f"{len(found.chosen)} landmarks span only {plural(found.F.shape[1], 'dimension')}, fewer than"
-                f" n_components={self.n_components}; increase n_landmarks or reduce n_components"
-            )
-
-    def _observers(self, model: Model) -> list[Callback]:
-        """Return a callback that records the certificate of a flow on an approximate Gram matrix."""
-        if self.landmarks_ is None:
-            return []
-        objective, bounds = cast(GramLoss, model.objective), list[tuple[float, float]]()
-
-        def record(iteration: int, loss: float, Y: Array) -> None:
-            bounds.append((iteration, objective.certificate(Y)))
-            self.certificate_ = np.array(bounds)
-
-        return [record]
-
-    @property
-    def spectrum_(self) -> Array:
-        """All eigenvalues of the Gram matrix of the data, descending; computed when this attribute is read."""
-        check_is_fitted(self, "embedding_")
-        need = 24.0 * self._gram.spectrum_size**2
-        require_memory(need, f"spectrum_ of {type(self).__name__}", available_memory(), "use fewer rows")
-        with one_blas_thread():
-            return self._gram.spectrum()
-
-    @property
-    def negative_mass_(self) -> float:
-        """Σ |λ| over the negative eigenvalues λ of the Gram matrix, divided by Σ |λ| over all; 0 for points in R^D."""
-        values = self.spectrum_
-        total = float(np.abs(values).sum())
-        return abs(float(np.minimum(values, 0.0).sum())) / total if total > 0 else 0.0
-
-    def _prepare_transform(self, model: Model) -> None:
-        assert isinstance(model.objective, GramLoss)
-        self._gram = model.objective.gram
-        self._axes = self._gram.axes(array_like(self._gram.source, self.embedding_))
-
-    def _place_by_gram(self, new: Any) -> Array:
-        """Return the positions of new points.
-
-        If the Gram matrix is a `Factor`, `new` contains the coordinates of the new points. If it is an `Inner`, `new`
-        contains the squared distances from the new points to all fitted points.
-        """
-        return self._gram.place(array_like(self._gram.source, new), self._axes)
-
-    def _plan(self) -> LandmarkPlan:
-        return LandmarkPlan(self.n_landmarks, self.sampling, self.eps, self.n_components)
-
-    def _uses_landmarks(self, n: int) -> bool:
-        """Return whether landmarks are requested; raise if their parameters are invalid for n points."""
-        plan = self._plan()
-        plan.check(n)
-        return plan.wanted
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -153,7 +44,7 @@ class PCA(Scaling):
     Parameters
     ----------
     n_landmarks : int, optional
-        Number of landmarks, which are random rows of X. The Gram matrix is projected on their span (Nyström;
+        Number of landmarks, which are rows of X. The Gram matrix is projected on their span (Nyström;
         docs/math.md, section 15, bounds the error). A step of solver="flow" then costs O(n · n_landmarks) instead of
         O(n D). None uses all rows.
 
@@ -165,9 +56,6 @@ class PCA(Scaling):
         Mean of the rows of X.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (d,)
         Variance along each direction, and its fraction of the total.
-    low_rank_error_ : float
-        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
-        rows; 0 without landmarks.
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
@@ -236,16 +124,13 @@ class ClassicalMDS(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n). X may
         also be a metric space (see `spaces`), which defines its own distances; leave metric at its default then.
     n_landmarks : int, optional
-        Number of landmarks, which are random points of the data. B is replaced by Nyström's approximation from the
+        Number of landmarks, which are points of the data. B is replaced by Nyström's approximation from the
         distances between landmarks and all points (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15,
-        bounds the error). The only other distances computed are those from 64 random points, to estimate the error.
+        bounds the error). The only other distances computed are those from 128 points, to estimate the error.
         None uses all points.
 
     Further attributes
     ------------------
-    low_rank_error_ : float
-        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
-        rows; 0 without landmarks.
     affinities_ : ndarray of shape (n, n) or None
         The matrix B; None if it is not formed: with landmarks, or for a table with the Euclidean metric.
     """
@@ -318,16 +203,13 @@ class Isomap(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n) or a
         connected graph, as a sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
-        Number of landmarks, which are random points of the data. B is replaced by Nyström's approximation from the
+        Number of landmarks, which are points of the data. B is replaced by Nyström's approximation from the
         paths between landmarks and all points (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15,
-        bounds the error). The only other paths computed are those from 64 random points, to estimate the error. None
-        uses all points.
+        bounds the error). The only other paths computed are those from 128 points, to estimate the error. None uses
+        all points.
 
     Further attributes
     ------------------
-    low_rank_error_ : float
-        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
-        rows; 0 without landmarks.
     affinities_ : ndarray of shape (n, n) or None
         The matrix B; None with landmarks, when it is not formed.
     """
