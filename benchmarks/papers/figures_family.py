@@ -6,6 +6,7 @@ from typing import Any
 
 import common
 import numpy as np
+from verdicts import Verdict
 from experiment import SPHERE, Ledger, Task, scores
 from panels import draw_maps, save
 
@@ -86,3 +87,7 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         for what, number in (("Maps", maps_in), ("Index", curves_in)):
             lines += [f"![{what}]({task.folder.name}/fig{number}.png)", ""]
     return lines[:-1]
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    return []

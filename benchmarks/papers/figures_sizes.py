@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import common
+from verdicts import Verdict
 from experiment import Ledger, Task, trend
 from panels import draw_maps
 
@@ -48,3 +49,7 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
             rows.append([name, title, *(format(value, form) for value in series), trend(series)])
     head = ["method", "", *(task.source.title(size) for size in SIZES), "trend with more rows"]
     return [*lines, *common.table(head, rows), "", f"![Maps]({task.folder.name}/fig15.png)"]
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    return []

@@ -12,6 +12,7 @@ every data set. If openTSNE is installed, Table 2 has a column for it.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -26,15 +27,18 @@ import figures_flow
 import figures_forces
 import figures_images
 import figures_parameters
+import figures_program
 import figures_sizes
 import table2
 import table3
 import tuning
+import verdicts
 from experiment import Ledger, Task, read_values
 
 SECTIONS: dict[str, ModuleType] = {
     "tuning": tuning,
     "table2": table2,
+    "program": figures_program,
     "table3": table3,
     "forces": figures_forces,
     "family": figures_family,
@@ -51,24 +55,30 @@ ELSEWHERE = [
     "",
     "- Paper 002, Fig. 1 (changes that UMAP misses, and spurious ones that it shows): examples/stability.py.",
     "- Paper 002, Fig. 4, 5, 6 and 8 (double-kernel LLE and UMAP): [double_kernel.md](double_kernel.md).",
-    "- Paper 002, Fig. 7 (a network in training) and its single-cell data are not reproduced, for lack of the data.",
     "- Paper 001, Fig. 1 and 2 are diagrams.",
 ]
 
 
 def page(task: Task, command: str) -> list[str]:
-    """Return the page with all sections whose results are in the folder."""
+    """Return the page with the verdicts on all claims, and all sections whose results are in the folder."""
     lines: list[str] = []
+    found: list[verdicts.Verdict] = []
+    newest: dict[str, Any] = {}
     for name, section in SECTIONS.items():
         file = task.folder / f"{name}.json"
         if not file.exists():
             continue
         where, values = read_values(file)
-        if not lines:
-            lines = common.header("The papers, reproduced", command, where)
+        newest = max(newest, where, key=lambda place: place.get("date", ""))
+        found += section.verdicts(values, task)
         ran = f"Section `{name}`; commit {where['commit']}; {where['date']}; {where['threads']} threads."
         lines += [f"## {section.TITLE}", "", ran, "", *section.page(values, task), ""]
-    return [*lines, *ELSEWHERE]
+    other = task.folder.parent / "double_kernel.json"
+    if other.exists():
+        found += [verdicts.Verdict(*row) for row in json.loads(other.read_text())]
+    head = common.header("The papers, reproduced", command, newest)
+    summary = ["## Verdicts", "", verdicts.RULE, "", *verdicts.table(found), ""]
+    return [*head, *summary, *lines, *ELSEWHERE]
 
 
 def main(arguments: list[str] | None = None) -> None:

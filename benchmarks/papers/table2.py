@@ -7,6 +7,7 @@ from typing import Any
 import common
 import numpy as np
 import tuning
+from verdicts import Verdict
 from experiment import INIT, PERPLEXITY, SPHERE, Ledger, Task, minus, percent, read_values
 from rows import DRAWS, Rows
 
@@ -187,3 +188,7 @@ def _difference(values: np.ndarray) -> str:
 
 def _yes(holds: Any) -> str:
     return "yes" if holds else "**no**"
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    return []

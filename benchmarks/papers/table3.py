@@ -6,6 +6,7 @@ from typing import Any
 
 import common
 import numpy as np
+from verdicts import Verdict
 from experiment import Ledger, Task, minus, trend
 from scipy.spatial.distance import pdist
 
@@ -53,3 +54,7 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         for name, found in values.items()
     ]
     return [*lines, *common.table(["radius", *(f"α = {minus(a)}" for a in ALPHAS), "increases as α decreases"], rows)]
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    return []

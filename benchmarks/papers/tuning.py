@@ -7,6 +7,7 @@ from typing import Any
 
 import common
 import numpy as np
+from verdicts import Verdict
 from experiment import Ledger, Task, minus, percent, scores
 
 import equipoise as eq
@@ -86,3 +87,7 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
 def first(found: dict[Any, Any]) -> Any:
     """Return the first value."""
     return next(iter(found.values()))
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    return []
