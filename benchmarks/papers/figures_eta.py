@@ -6,10 +6,10 @@ from typing import Any
 
 import common
 import numpy as np
-from verdicts import Verdict
 from experiment import Ledger, Task, minus, scores
 from panels import draw_maps
 from scipy.spatial import procrustes
+from verdicts import Verdict
 
 import equipoise as eq
 

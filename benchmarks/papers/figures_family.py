@@ -6,9 +6,9 @@ from typing import Any
 
 import common
 import numpy as np
-from verdicts import Verdict
 from experiment import SPHERE, Ledger, Task, scores
 from panels import draw_maps, save
+from verdicts import Verdict
 
 import equipoise as eq
 from equipoise.evaluate import davies_bouldin_curve

@@ -7,11 +7,11 @@ from typing import Any
 import common
 import double_kernel
 import numpy as np
-from verdicts import Verdict
 from experiment import Ledger, Task
 from panels import draw_maps
 from scipy.spatial import procrustes
 from sklearn.base import clone
+from verdicts import Verdict
 
 import equipoise as eq
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import common
 import numpy as np
-from verdicts import Verdict
 from experiment import Ledger, Task
 from panels import save
+from verdicts import Verdict
 
 import equipoise as eq
 

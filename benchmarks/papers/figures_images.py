@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import common
-from verdicts import Verdict
 from experiment import Ledger, Task, scores
 from panels import draw_images, draw_maps
+from verdicts import Verdict
 
 import equipoise as eq
 from equipoise.evaluate import neighbor_recall

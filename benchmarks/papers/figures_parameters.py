@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import common
-from verdicts import Verdict
 from experiment import CELLS, Ledger, Task, minus, scores, trend
 from panels import draw_maps
+from verdicts import Verdict
 
 import equipoise as eq
 from equipoise.divergences import Alpha

@@ -6,9 +6,9 @@ from typing import Any
 
 import common
 import numpy as np
-from verdicts import Verdict
 from experiment import Ledger, Task, minus, trend
 from scipy.spatial.distance import pdist
+from verdicts import Verdict
 
 from equipoise.divergences import Alpha
 
