@@ -97,7 +97,7 @@ def test_table_3_matches_direct_computation(short_run):
     import table3
 
     found = values(short_run[1], "table3")
-    at = dict(zip(table3.ALPHAS, found["6, normalised"], strict=True))
+    at = dict(zip(table3.ALPHAS, found["disk of radius 6, normalised"], strict=True))
     rng = np.random.RandomState(0)
     angle, r = rng.uniform(0, 2 * np.pi, 500), 6 * np.sqrt(rng.uniform(size=500))
     d2 = np.abs(np.subtract.outer(r * np.exp(1j * angle), r * np.exp(1j * angle))) ** 2

@@ -63,4 +63,6 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
 
 
 def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
-    return []
+    off = max(found["off"] for found in values["forces"].values())
+    evidence = f"largest relative difference {off:.0e}"
+    return [Verdict("001 Table 1, Fig. 3", "the force laws", "yes" if off < 1e-6 else "no", evidence)]

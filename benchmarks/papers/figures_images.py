@@ -50,4 +50,10 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
 
 
 def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
-    return []
+    sixes, faces = values["sixes"], values["faces"]
+    kept = ", ".join(f"{name} {recall:.3f}" for name, recall in sixes.items())
+    wrong = ", ".join(f"{name} {found['error']:.1%}" for name, found in faces.items())
+    return [
+        Verdict("001 Fig. 8", "g-SNE separates shapes of sixes better", "not decided (one map)", f"10-NN kept: {kept}"),
+        Verdict("001 Fig. 16", "g-SNE groups faces better", "not decided (one map)", f"1-NN error: {wrong}"),
+    ]

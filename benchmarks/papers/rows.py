@@ -1,4 +1,4 @@
-"""Rows of the papers' experiments: images, drawn at random or the first ones, on their first 50 principal components."""
+"""Rows of the papers' experiments: images, drawn at random or the first ones, on 50 principal components."""
 
 from __future__ import annotations
 
