@@ -6,7 +6,7 @@
 Paper 001 is Lin, Tseng & Chien 2024, paper 002 Draganov & Dohn 2024. Every section writes its results to a JSON file
 and its pictures next to it, in a folder with the name of the page; the page contains all sections found there. --only
 runs some sections, --resume keeps the results of an interrupted run. --short uses scikit-learn's digits instead of
-every data set. If openTSNE is installed, Table 2 has a column for it.
+every data set. If openTSNE is installed, Table 2 has a column for it; section `network` needs PyTorch.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import figures_family
 import figures_flow
 import figures_forces
 import figures_images
+import figures_network
 import figures_parameters
 import figures_program
 import figures_sizes
@@ -48,6 +49,7 @@ SECTIONS: dict[str, ModuleType] = {
     "sizes": figures_sizes,
     "flow": figures_flow,
     "double_pca": figures_double_pca,
+    "network": figures_network,
 }
 PACKAGES = ["equipoise", "openTSNE", "numpy", "scipy", "scikit-learn", "faiss-cpu"]
 ELSEWHERE = [
