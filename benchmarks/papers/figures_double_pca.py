@@ -78,7 +78,7 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         "Claim of the paper: with all n² pairs the repulsion spreads the map over the available space, unlike UMAP."
         f" Cover is the share of occupied cells of a {CELLS} × {CELLS} grid over the middle 98 % of the map; accuracy"
         " is that of a 10-nearest-neighbour classifier, tenfold. UMAP is equipoise's. DK-PCA starts from a Laplacian"
-        f" eigenmap of extent {EXTENT:g} and from the library's default start, and the map with the lower loss is taken;"
+        f" eigenmap of extent {EXTENT:g} and from the library's default start; the map with the lower loss is taken;"
         f" both losses are shown, divided by n. Mean ± standard error over {len(SEEDS)} seeds.",
         "",
     ]

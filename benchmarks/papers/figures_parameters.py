@@ -59,15 +59,15 @@ SWEEPS = {
     "11": Sweep("g-SNE, α = −1", "coil20", "β", BETAS, g_sne_beta, TIGHTER, "cover", (1.5, 3.0)),
     "12": Sweep(
         "the Student kernel",
-        "mnist-6k", "α", (0.0, -0.5, -1.0, -1.5, -2.0), student_alpha, WIDER, "cover", (-0.5, -2.0), 2500,
+        "mnist-3k", "α", (0.0, -0.5, -1.0, -1.5, -2.0), student_alpha, WIDER, "cover", (-0.5, -2.0), 2500,
     ),
     "13": Sweep(
         "g-SNE, β = 2, which is the Student kernel in other units",
-        "mnist-6k", "α", (-0.8, -1.2, -1.5, -2.0), g_sne_alpha, WIDER, "cover", (-0.8, -2.0),
+        "mnist-3k", "α", (-0.8, -1.2, -1.5, -2.0), g_sne_alpha, WIDER, "cover", (-0.8, -2.0),
     ),
     "14": Sweep(
         "symmetric SNE, Gaussian kernel; the paper does not state its values of α",
-        "mnist-6k", "α", (0.5, 0.0, -0.5, -1.0), gaussian_alpha, UNRAVELS, "error", (0.0, -1.0),
+        "mnist-3k", "α", (0.5, 0.0, -0.5, -1.0), gaussian_alpha, UNRAVELS, "error", (0.0, -1.0),
     ),
 }  # fmt: skip
 

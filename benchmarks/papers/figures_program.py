@@ -15,15 +15,16 @@ from equipoise.evaluate import davies_bouldin_curve
 
 TITLE = "Paper 001: the released program's own kernel"
 N_ITER = 1500
-CLASSES = {"mnist-1k": 10, "olivetti": 40}
+PICTURED = "olivetti"
+CLASSES = {"olivetti": 40, "mnist-1k": 10}
 VARIANTS = {
     "eq. 13, η = 1 (t-SNE)": program.Consistent(),
-    "eq. 13, η = 0.1": program.Consistent(eta=0.1),
     "program, η = 1": program.OwnSlope(),
     "program, η = 0.1": program.OwnSlope(eta=0.1),
+    "eq. 13, η = 0.1": program.Consistent(eta=0.1),
     "program, its settings": program.OwnSlope(alpha=-0.5, beta=3.0, eta=0.1),
 }
-T_SNE, UNIT, OURS, SMALL = list(VARIANTS)[:4]
+T_SNE, OURS, SMALL, UNIT = list(VARIANTS)[:4]
 
 
 def measure(task: Task, ledger: Ledger) -> None:
@@ -39,9 +40,9 @@ def measure(task: Task, ledger: Ledger) -> None:
                 index = float(davies_bouldin_curve(Y, (CLASSES[column],)).index[0])  # noqa: B023
                 return {**scores(Y, rows.labels), "clusters": index}
 
-            for name in VARIANTS:
+            for name in list(VARIANTS)[: None if seed == DRAWS[0] else -1]:  # the last one once, for lack of time
                 ledger.get(f"{column}/{seed}/{name}", lambda name=name, run=run: run(name))
-            if seed == DRAWS[0] and column == "mnist-1k" and len(maps) == len(VARIANTS):
+            if seed == DRAWS[0] and column == PICTURED and len(maps) == len(VARIANTS):
                 draw_maps(maps, [rows.labels] * len(maps), task.picture("program"))
 
 
@@ -78,9 +79,9 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
 
 
 def differences(values: dict[str, Any], column: str, score: str, pair: tuple[str, str]) -> list[float]:
-    """Return the scores of the first variant less those of the second, by draw."""
-    first, second = (collect(values, column, name, score) for name in pair)
-    return [a - b for a, b in zip(first, second, strict=False)]
+    """Return the scores of the first variant less those of the second, for the draws that have both."""
+    both = [[values.get(f"{column}/{seed}/{name}") for name in pair] for seed in DRAWS]
+    return [first[score] - second[score] for first, second in both if first is not None and second is not None]
 
 
 def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
