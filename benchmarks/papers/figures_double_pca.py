@@ -17,7 +17,7 @@ import equipoise as eq
 TITLE = "Paper 002, Fig. 3: double-kernel PCA over all pairs"
 EXTENT = 10.0  # of the start, the largest coordinate, as in UMAP; from a small start DK-PCA may stay at kernel PCA
 STARTS = {"eigenmap of extent 10": EXTENT, "library's default": None}
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 
 
 def sets(task: Task) -> dict[str, tuple[np.ndarray, np.ndarray]]:
