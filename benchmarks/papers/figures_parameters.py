@@ -75,7 +75,7 @@ SWEEPS = {
 
 def measure(task: Task, ledger: Ledger) -> None:
     for number, sweep in SWEEPS.items():
-        for seed in task.few(DRAWS):
+        for seed in task.few(DRAWS, 1):
 
             def run(number: str = number, sweep: Sweep = sweep, seed: int = seed) -> list[dict[str, float]]:
                 rows = task.source.draw(sweep.column, seed)

@@ -89,10 +89,11 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         "Each family has nine settings: t-SNE perplexity 15, 30, 45 and exaggeration 1, 1.2, 1.5; g-SNE, at perplexity"
         " 30, α = −0.8, −1, −1.2 and β = 1.8, 2, 2.2 (−1, 2 is t-SNE; η is a unit of length). In every split the"
         " setting with the lowest 1-NN error on one set of rows is compared on another set, with no row in both: MNIST"
-        " by disjoint draws, Olivetti by random halves of every class (the halves of several splits"
-        " overlap, so that its standard error is too small). COIL-20 (error near 0) and MNIST 6k are left out for lack"
-        " of time. Random start; 1-NN error in per cent, tenfold, mean ± standard error over the splits; the index is Davies-Bouldin's of as many k-means clusters as there are"
-        " classes. The gain is the largest decrease of the loss in the last fifth of a run, relative to its end.",
+        " by disjoint draws, Olivetti by random halves of every class (the halves of several splits overlap, so that"
+        " its standard error is too small). COIL-20 (error near 0) and MNIST 6k are left out for lack of time. Random"
+        " start; 1-NN error in per cent, tenfold, mean ± standard error over the splits; the index is Davies-Bouldin's"
+        " of as many k-means clusters as there are classes. The gain is the largest decrease of the loss in the last"
+        " fifth of a run, relative to its end.",
         "",
     ]
     rows = []
