@@ -36,7 +36,7 @@ VARIANTS = {"start and steps in units of the kernel": in_units, "start and steps
 
 def measure(task: Task, ledger: Ledger) -> None:
     def run() -> dict[str, Any]:
-        rows = task.source.draw("mnist-3k", SEED)
+        rows = task.source.draw("mnist-6k", SEED)
         found: dict[str, Any] = {}
         titled = []
         for variant, make in VARIANTS.items():
@@ -55,7 +55,7 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
-        f"g-SNE, α = {minus(ALPHA)}, β = {BETA:g}; {task.source.title('mnist-3k')}. 1/(η + r^β) is 1/(1 +"
+        f"g-SNE, α = {minus(ALPHA)}, β = {BETA:g}; {task.source.title('mnist-6k')}. 1/(η + r^β) is 1/(1 +"
         " (r/η^(1/β))^β) up to a factor that cancels in Q: η is a unit of length, and the minima of the loss are the"
         " same for every η, up to scale. That holds for eq. 13. In the paper's program Q is (r + η)^(−β), and η"
         " changes the ratio of attraction and repulsion itself (section `program`); besides, its start and learning"
