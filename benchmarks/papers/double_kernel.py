@@ -3,12 +3,12 @@
     python benchmarks/papers/double_kernel.py [--umap umap-learn] [--threads 2] [--data mnist …] [--resume]
         [--out benchmarks/results/double_kernel.md]
 
-UMAP is umap-learn, if installed, or with --umap equipoise our sampling by the same scheme. Figures 4 and 8: the maps, with the accuracy of a 10-nearest-neighbour
-classifier on them, by tenfold cross-validation, averaged over the seeds. Figure 5: the DK-LLE loss during runs of
-UMAP, with and without random steps, and during its own minimisation, with momentum and by plain descent, all from the
-same start. Figure 6: the ratios of eq. (9). Images are used unchanged (pixels from 0 to 1), tables are standardised,
-single cells are given by 50 principal components. The pictures and the verdicts, which benchmarks/papers/run.py
-collects, are written next to the page. --resume keeps the data sets in build/double_kernel.
+UMAP is umap-learn or, with --umap equipoise, our sampling by the same scheme. Figures 4 and 8: the maps, with the
+accuracy of a 10-nearest-neighbour classifier on them, by tenfold cross-validation, averaged over the seeds. Figure 5:
+the DK-LLE loss during runs of UMAP, with and without random steps, and during its own minimisation, with momentum and
+by plain descent, all from the same start. Figure 6: the ratios of eq. (9). Images are used unchanged (pixels from 0 to
+1), tables are standardised, single cells are given by 50 principal components. The pictures and the verdicts, which
+benchmarks/papers/run.py collects, are written next to the page. --resume keeps the data sets in build/double_kernel.
 """
 
 from __future__ import annotations
