@@ -32,9 +32,9 @@ DRAWN_IN = (COLORS[1], COLORS[4], COLORS[3], COLORS[0], COLORS[2])
 
 
 def measure(task: Task, ledger: Ledger) -> None:
-    for column, (maps_in, curves_in, _, clusters) in FIGURES.items():
-        tried = task.few(clusters, 6)
-        for seed in task.few(DRAWS, 1):
+    for seed in task.few(DRAWS, 1):
+        for column, (maps_in, curves_in, _, clusters) in FIGURES.items():
+            tried = task.few(clusters, 6)
 
             def run(column: str = column, maps_in: str = maps_in, tried: Any = tried, seed: int = seed) -> Any:
                 rows = task.source.draw(column, seed)
@@ -49,7 +49,7 @@ def measure(task: Task, ledger: Ledger) -> None:
                 return found
 
             ledger.get(f"{column}/{seed}", run)
-        draw_curves(means(ledger.values, column), tried, task, curves_in)
+            draw_curves(means(ledger.values, column), tried, task, curves_in)
 
 
 def series(values: dict[str, Any], column: str, name: str, score: str) -> np.ndarray:

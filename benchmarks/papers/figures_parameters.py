@@ -74,8 +74,8 @@ SWEEPS = {
 
 
 def measure(task: Task, ledger: Ledger) -> None:
-    for number, sweep in SWEEPS.items():
-        for seed in task.few(DRAWS, 1):
+    for seed in task.few(DRAWS, 1):
+        for number, sweep in SWEEPS.items():
 
             def run(number: str = number, sweep: Sweep = sweep, seed: int = seed) -> list[dict[str, float]]:
                 rows = task.source.draw(sweep.column, seed)
