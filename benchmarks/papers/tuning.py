@@ -90,7 +90,7 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         " 30, α = −0.8, −1, −1.2 and β = 1.8, 2, 2.2 (−1, 2 is t-SNE; η is a unit of length). In every split the"
         " setting with the lowest 1-NN error on one set of rows is compared on another set, with no row in both: MNIST"
         " by disjoint draws, Olivetti by random halves of every class (the halves of several splits overlap, so that"
-        " its standard error is too small). COIL-20 (error near 0) and MNIST 6k are left out for lack of time. Random"
+        " its standard error is too small). COIL-20 and larger draws of MNIST are left out for lack of time. Random"
         " start; 1-NN error in per cent, tenfold, mean ± standard error over the splits; the index is Davies-Bouldin's"
         " of as many k-means clusters as there are classes. The gain is the largest decrease of the loss in the last"
         " fifth of a run, relative to its end.",
