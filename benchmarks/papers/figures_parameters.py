@@ -111,9 +111,10 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         " relative to the final loss.",
         "",
     ]
-    for number, sweep in SWEEPS.items():
-        if not len(series(values, number, "error")):
-            continue
+    if missing := [number for number in SWEEPS if not len(series(values, number, "error"))]:
+        lines += [f"Not run, for lack of time: Fig. {', '.join(missing)}.", ""]
+    for number in (number for number in SWEEPS if number not in missing):
+        sweep = SWEEPS[number]
         rows = []
         for title, score, form in (("1-NN error, %", "error", ".2f"), ("cover, %", "cover", ".1f")):
             rows.append([title, *(mean_error(column, form) for column in series(values, number, score).T)])
