@@ -27,8 +27,8 @@ def sets(task: Task) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     others = {"Swiss roll": datasets.make_swiss_roll(n, random_state=0), "Iris": (iris.data, iris.target)}
     if task.short:
         rows = task.source.draw("mnist-6k", 0)
-        return {rows.title: (rows.X, rows.labels), **others}
-    return {"MNIST": double_kernel.load("mnist"), "Fashion-MNIST": double_kernel.load("fashion_mnist"), **others}
+        return {**others, rows.title: (rows.X, rows.labels)}
+    return {**others, "MNIST": double_kernel.load("mnist"), "Fashion-MNIST": double_kernel.load("fashion_mnist")}
 
 
 def double_pca(X: np.ndarray, extent: float | None, seed: int, threads: int) -> tuple[float, np.ndarray]:
@@ -61,9 +61,9 @@ def measure(task: Task, ledger: Ledger) -> None:
     for seed in task.few(SEEDS, 1):
         for title, (X, y) in sets(task).items():
             ledger.get(f"{title}/{seed}", lambda X=X, y=y, title=title, seed=seed: run(X, y, title, seed))
-        if titled and seed == SEEDS[0]:
-            pictured = [*titled[::2], *titled[1::2]]
-            draw_maps(pictured, labels[::2] + labels[1::2], task.picture("002_fig3"), len(titled) // 2)
+            if titled and seed == SEEDS[0]:
+                pictured = [*titled[::2], *titled[1::2]]
+                draw_maps(pictured, labels[::2] + labels[1::2], task.picture("002_fig3"), len(titled) // 2)
 
 
 def collect(values: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
