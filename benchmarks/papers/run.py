@@ -57,7 +57,7 @@ ELSEWHERE = [
     "",
     "- Paper 002, Fig. 1 (changes that UMAP misses, and spurious ones that it shows): examples/stability.py.",
     "- Paper 002, Fig. 4, 5, 6 and 8 (double-kernel LLE and UMAP): [double_kernel.md](double_kernel.md) with"
-    " umap-learn, [double_kernel_equipoise.md](double_kernel_equipoise.md) with our UMAP, plain descent and more data sets.",
+    " umap-learn; [double_kernel_equipoise.md](double_kernel_equipoise.md) with our UMAP, plain descent and more data.",
     "- Paper 002, Fig. 7 has a small network instead of VGG11, and its single cells are another set.",
     "- Paper 001, Fig. 1 and 2 are diagrams.",
 ]
