@@ -49,6 +49,7 @@ SEEDS = (0, 1)
 EPOCHS = (0, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500)  # umap-learn makes 500 on so few points
 RATES = (1.0, 0.3, 0.1)  # of plain descent
 NEGATIVES = 5  # pairs of repulsion per edge, as in UMAP
+BATCH = "our version moves all points at once, UMAP one edge at a time; one seed"
 NEAR = 0.1  # two rows of eq. (9) are near-identical if they differ by at most this part on average
 RANGES = ((2, 5), (5, 10), (10, 20), (20, 40), (40, 80))  # l and m of eq. (9)
 SAMPLED = "DK-PCA by UMAP's sampling"
@@ -257,7 +258,8 @@ def page(results: dict[str, Any], lines: list[str], folder: str) -> list[str]:
     lines += ["## Accuracy of a 10-nearest-neighbour classifier on the map (fig. 4 and 8)", ""]
     lines += [
         f"Tenfold cross-validation; mean and range over {len(SEEDS)} seeds. Pictures: the maps of seed 0."
-        f" “{SAMPLED}” is fig. 4, column 1, one seed. The classes of Diabetes are progression above and below the"
+        f" “{SAMPLED}” is fig. 4, column 1, one seed; all points of an epoch are moved at once, which UMAP does not do,"
+        " and some are thrown out. The classes of Diabetes are progression above and below the"
         " median; single cells are worm neurons of ten types (the paper has another set).",
         "",
     ]
@@ -299,22 +301,30 @@ def verdicts(results: dict[str, Any]) -> list[Verdict]:
         ("002 Fig. 4", "DK-PCA by UMAP's sampling is like UMAP", SAMPLED),
     ):
         d = [100 * (np.mean(r["accuracy"][name]) - np.mean(r["accuracy"]["UMAP"])) for r in results.values()]
-        word = "yes" if lower(d).startswith("not") and np.max(np.abs(d)) < 5 else "no"
+        word = f"not decided (difference {np.mean(d):+.2f})".replace("-", "−")
+        if not lower(d).startswith("not"):
+            word = "no: the accuracy is lower" if np.mean(d) < 0 else "no: the accuracy is higher"
+        if name == SAMPLED:
+            word = f"not decided ({BATCH})"
         points = f"{mean_error(d)} points, at most {np.max(np.abs(d)):.1f}".replace("-", "−")
         found.append(Verdict(where, claim, word, f"10-NN accuracy less UMAP's over {len(d)} data sets: {points}"))
     for rate in RATES:
         name = f"DK-LLE, plain descent, rate {rate:g}"
         ends = [[r["curves"][run][-1, 1] / r["curves"][run][0, 1] for run in ("UMAP", name)] for r in results.values()]
         wins = sum(umap < plain for umap, plain in ends)
-        evidence = f"lower on {wins} of {len(ends)} data sets; mean {np.mean(ends, axis=0)[0]:.2f} against"
+        halfway = [[np.interp(200, *r["curves"][run].T) for run in ("UMAP", name)] for r in results.values()]
+        early = sum(umap < plain for umap, plain in halfway)
+        evidence = f"lower on {wins} of {len(ends)} data sets at the end and on {early} at step 200; at the end mean"
+        evidence += f" {np.mean(ends, axis=0)[0]:.2f} against"
         claim = f"UMAP ends at a lower DK-LLE loss than plain descent with rate {rate:g}"
         word = "yes" if wins == len(ends) else "no" if wins == 0 else f"on {wins} of {len(ends)} data sets"
         found.append(Verdict("002 Fig. 5", claim, word, f"{evidence} {np.mean(ends, axis=0)[1]:.2f} of the start"))
     for name in ("DK-LLE", "t-SNE"):
         off = [np.mean(np.abs(np.divide(r["ratios"][name], r["ratios"]["UMAP"]) - 1)) for r in results.values()]
         claim = f"UMAP and {name} have near-identical preservation, eq. (9)"
-        evidence = f"mean relative difference {np.mean(off):.0%} ({min(off):.0%} to {max(off):.0%}); allowed {NEAR:.0%}"
-        found.append(Verdict("002 Fig. 6", claim, "yes" if np.mean(off) <= NEAR else "no", evidence))
+        evidence = f"mean relative difference {np.mean(off):.0%} ({min(off):.0%} to {max(off):.0%})"
+        word = "yes" if np.mean(off) <= NEAR else "not decided (no baseline of two runs of UMAP)"
+        found.append(Verdict("002 Fig. 6", claim, word, evidence))
     factors = [r["factor"] for r in results.values()]
     evidence = f"factor {min(factors):.2f} to {max(factors):.2f} on {len(factors)} data sets"
     claim = "UMAP's DK-LLE loss is within a constant factor of the minimum"
