@@ -122,5 +122,6 @@ def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
             claim = f"g-SNE's minimum is nearest to {classes} clusters ({task.source.title(column)})"
             evidence = "minimum of the mean curve: " + ", ".join(f"{name} {place}" for name, place in at.items())
             verdict = "yes" if best == [n for n in best if n.startswith("g-SNE")] else "no"
+            verdict = f"not decided (one draw: {verdict})" if len(t) < 2 else verdict
             found.append(Verdict(f"001 Fig. {number}", claim, verdict, evidence))
     return found
