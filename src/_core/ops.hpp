@@ -37,14 +37,14 @@ template <class R> struct Ops {
     void (*memberships)(const Csr &, const double *D2, double target, double floor, R *W, int threads);
     // Update velocity and gain (n, d) for one step down the gradient (n, d).
     void (*momentum_step)(const Step &, const double *gradient, std::int64_t n, int d, R *velocity, R *gain);
-    // Σ w (d - δ)² over all pairs, and half its gradient (n, d); see stress.hpp.
-    double (*stress_pairs)(const Targets &, Points<R> Y, double *half_gradient, int threads);
+    // Σ w (d - δ)² over all pairs, or the sum of another misfit, and half its gradient (n, d); see stress.hpp.
+    double (*stress_pairs)(const Misfit &, const Targets &, Points<R> Y, double *half_gradient, int threads);
     // The same between Y (n, d) and T (m, d), with δ (n, m), a weight per point of T, and half gradients of both.
-    double (*stress_between)(const float *delta, const float *weights, Points<R> Y, Points<R> T, double *half_gradient,
-                             double *half_gradient_T, int threads);
+    double (*stress_between)(const Misfit &, const float *delta, const float *weights, Points<R> Y, Points<R> T,
+                             double *half_gradient, double *half_gradient_T, int threads);
     // The stress (n) of each point's pairs, listed in a symmetric CSR matrix, and half the gradient of the total.
-    void (*stress_listed)(const Weights &A, const float *delta, Points<R> Y, double *stress, double *half_gradient,
-                          int threads);
+    void (*stress_listed)(const Misfit &, const Weights &A, const float *delta, Points<R> Y, double *stress,
+                          double *half_gradient, int threads);
 };
 
 // All entry points of one instruction set.

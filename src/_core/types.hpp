@@ -129,6 +129,21 @@ struct Targets {
     std::int64_t dimension = 0;
 };
 
+// How a distance d in the map is compared with its target δ: the residual e is d - δ, (d - δ)/δ or log(d/δ).
+enum class Residual { absolute, relative, logarithmic };
+
+// What is computed from the residuals e of pairs with weights w: Σ w e², or Σ (w e / unit)^p with p = 2^doublings, each
+// with a gradient, or the largest w |e|. If `stretched`, only pairs with e > 0 count, which attract each other.
+enum class Summary { squares, powers, largest };
+
+struct Misfit {
+    Residual residual = Residual::absolute;
+    Summary summary = Summary::squares;
+    int doublings = 1;
+    double unit = 1;
+    bool stretched = false;
+};
+
 // A sample of partners: those of point i are i + o modulo n for each offset o, from 1 to n - 1, with the weight of o.
 struct Offsets {
     const std::int64_t *data = nullptr;

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import anndata, divergences, kernels, neighbors, pair_losses, spaces
+from . import affinities, anndata, divergences, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from .canonical import canonical_form
-from .evaluate import compare, evaluate
+from .evaluate import axis_loadings, compare, evaluate, local_isometry
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
 from .force_laws import forces, similarities
@@ -70,7 +70,9 @@ __all__ = [
     "StressProblem",
     "SymmetricSNE",
     "__version__",
+    "affinities",
     "anndata",
+    "axis_loadings",
     "canonical_form",
     "compare",
     "divergences",
@@ -79,6 +81,7 @@ __all__ = [
     "forces",
     "kernels",
     "load",
+    "local_isometry",
     "neighbors",
     "page",
     "pair_losses",

@@ -32,15 +32,13 @@ ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define 
     "inputs.device_table.DeviceTable": "inputs.device_table",
     "device.rows.Rows": "arrays.device_csr",
 }
-OMITTED = {  # attributes that are not needed after the fit
-    inputs.FromSpace: ("_space",),
-}
 NOT_STATE = ("_problem", "_objective")  # attributes of a method for inspection only, in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
     "g": "save the map, embedding_, instead",
     "h": 'compute the distances under h and use metric="precomputed"',
     "kernel": "use a kernel of equipoise.kernels",
+    "affinity": "use affinities.FixedWidth or a kernel of equipoise.kernels",
     "loss": "use a loss of equipoise.pair_losses",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "call set_params(random_state=0), which does not change the fitted map",
@@ -170,6 +168,15 @@ def _require_storable(name: str, value: Any) -> None:
         raise ValueError(f"the parameter {name} cannot be saved: {error}; {remedy}") from None
 
 
+def _is_storable(value: Any) -> bool:
+    """Return whether a value consists of plain values, arrays and objects of equipoise."""
+    try:
+        archive.check(value, _describe)
+    except Unstorable:
+        return False
+    return True
+
+
 def _describe(item: Any) -> tuple[str, Any] | None:
     """Return the tag and the state of an object, or None if it has no tag; the state of a function is None."""
     if isinstance(item, FunctionType):
@@ -185,7 +192,9 @@ def _state(item: Any) -> dict[str, Any]:
         return {field.name: getattr(item, field.name) for field in fields(item)}
     own = any("__getstate__" in vars(cls) for cls in kind.__mro__[:-1])
     state = item.__getstate__() if own else vars(item)
-    omitted = archive.cached_names(kind).union(OMITTED.get(kind, ()))
+    omitted = archive.cached_names(kind)
+    if isinstance(item, inputs.FromSpace) and not _is_storable(item.space):
+        omitted.add("space")
     return _without(state, omitted)
 
 

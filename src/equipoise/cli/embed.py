@@ -118,6 +118,9 @@ def _result(method: Any) -> str:
         kept = float(np.square(np.maximum(method.eigenvalues_, 0.0)).sum())
         return f"Gram matrix kept    {kept / (kept + method.loss_) if kept else 0.0:.1%} {how}"
     if isinstance(method, MDS):
+        if hasattr(method, "worst_case_"):
+            bound = f" (every map: at least {method.worst_case_bound_:.4g})" if method.worst_case_bound_ > 0 else ""
+            return f"worst case          {method.worst_case_:.4g}{bound} {how}"
         return f"stress-1            {method.stress_1_:.4f} {how}"
     return f"loss                {progress.format_loss(method.loss_)} {how}"
 
@@ -129,8 +132,9 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     settings = method.get_params()
     k = min(10, len(Y) - 1)
     try:
-        if settings.get("affinity") == "precomputed":
-            raise ValueError("X contains affinities, not distances; pass the original table to `equipoise evaluate`")
+        for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
+            if isinstance(given := settings.get(name), str) and given == "precomputed":
+                raise ValueError(f"X contains {what}, not distances; pass the original table to `equipoise evaluate`")
         metric = settings.get("metric", "euclidean")
         console.print(f"neighbours kept     {neighbor_recall(dataset.X, Y, k, metric=metric):.1%} of the {k} nearest")
     except ValueError as error:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._types import Array
 from .distances import LowestStress, Shepard, Stress
+from .local_isometry import LocalIsometry
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 
@@ -33,6 +34,7 @@ class MapMeasures:
     density_correlation: Measured
     class_errors: tuple[Measured, Measured] | None
     centroid_correlation: Measured | None
+    local: LocalIsometry | None = None
 
     @property
     def n(self) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .local_isometry import LocalIsometry
 from .map_measures import MapMeasures
 
 READ, CARE, NOT = "read", "with care", "do not read"
@@ -84,6 +85,11 @@ SENTENCES = {
         CARE: "Lengths and sizes can be compared only where they differ greatly",
         NOT: "Neither lengths nor the sizes of groups can be compared",
     },
+    "small shapes": {
+        READ: "Small shapes are nearly those of the data",
+        CARE: "Small shapes are somewhat distorted",
+        NOT: "Small shapes are distorted",
+    },
     "densities": {
         READ: "Dense regions of the map are dense in the data",
         CARE: "Dense regions of the map are often, but not always, dense in the data",
@@ -115,7 +121,9 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
         ),
         _reading("densities", RANKS.verdict(density), f" (rank correlation of the neighbour distances {density:.2f})"),
     )
-    return readings if measures.class_errors is None else (*readings, _interpret_classes(*measures.class_errors))
+    shapes = () if measures.local is None else (_interpret_shapes(measures.local),)
+    classes = () if measures.class_errors is None else (_interpret_classes(*measures.class_errors),)
+    return (*readings, *shapes, *classes)
 
 
 def _reading(about: str, verdict: str, numbers: str) -> Reading:
@@ -129,6 +137,26 @@ def _describe_stretch(stretch: float) -> str:
         ": equal lengths in the map correspond to distances in the data that differ up to"
         f" {stretch:.1f}-fold, for 90% of the pairs"
     )
+
+
+def _interpret_shapes(local: LocalIsometry) -> Reading:
+    """Return the reading of the local scales, relative to their median, and of the anisotropy."""
+    known = np.flatnonzero(np.isfinite(local.scale))
+    scale = local.scale[known]
+    order = np.argsort(scale, kind="stable")
+    low, middle, high = (int(order[round(share * (len(order) - 1))]) for share in (0.05, 0.5, 0.95))
+    least, most = (scale[at] / scale[middle] if scale[middle] > 0 else np.nan for at in (low, high))
+    rows = local.points[known]
+    numbers = (
+        f": distances to neighbours are stretched by {least:.2g} (near row {rows[low]}) to {most:.2g} (near row"
+        f" {rows[high]}) times the median"
+    )
+    verdict = STRETCH.verdict(-most / least if least > 0 else -np.inf)
+    if local.stretch.shape[1] > 1:
+        anisotropy = float(np.median(local.anisotropy[known]))
+        verdict = _worse(verdict, STRETCH.verdict(-anisotropy))
+        numbers += f", typically {anisotropy:.1f} times as much in one direction as in another"
+    return _reading("small shapes", verdict, numbers)
 
 
 def _interpret_classes(in_map: float, in_data: float) -> Reading:

@@ -15,10 +15,11 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data import as_array
-from ..inputs import is_space
+from ..inputs import Input, is_space
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
 from .distances import lowest_stress, shepard, stress
+from .local_isometry import STORED, LocalIsometry, measure_local
 from .map_measures import MapMeasures
 from .measured import Measured
 from .neighborhood import LARGEST
@@ -30,6 +31,7 @@ from .structure import centroid_correlation, triplet_accuracy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LOCAL_POINTS = 2_000  # points at which the Jacobian of the map is estimated: 0.2 s for 64 columns; chosen
 WIDTH = 90  # characters per line
 INDENT = 13  # of them for the verdict
 
@@ -76,6 +78,9 @@ class Report(MapMeasures):
     centroid_correlation : Measured or None
         Rank correlation of the distances between class centroids in the data and in the map; None unless there are at
         least three classes and X is a table with Euclidean distances.
+    local : LocalIsometry or None
+        How the map stretches the data around up to 2,000 points; None if there are too few neighbours, or above 3,000
+        points unless X is a dense table with Euclidean distances.
     n : int
         Number of points.
     points : ndarray of shape (m,)
@@ -265,7 +270,19 @@ def measure_map(
         density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
+        local=_measure_local(data, Y, hoods),
     )
+
+
+def _measure_local(data: Input, Y: Array, hoods: Neighborhoods) -> LocalIsometry | None:
+    """Return the local measures of up to LOCAL_POINTS points, or None; see `Report.local`."""
+    k, d = min(K, hoods.k), Y.shape[1]
+    q = d if data.points is None else min(d, data.points.shape[1])
+    if k <= q or (data.points is None and data.n > STORED):
+        return None
+    some = slice(None, None, -(-len(hoods.points) // LOCAL_POINTS))
+    local = measure_local(data, Y, hoods.points[some], hoods.near_x[some, :k], q)
+    return local if np.isfinite(local.scale).any() else None
 
 
 def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measured]:
