@@ -16,11 +16,13 @@ PICTURES = {
     "any_space.py": ["any_space.png"],
     "canonical_forms.py": ["canonical_forms.png"],
     "cartographer.py": ["cartographer.png"],
+    "dynamics.py": ["dynamics.png"],
     "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
     "four_points.py": ["four_points.png"],
     "input_kernels.py": ["input_kernels.png"],
     "isolines.py": ["isolines.png"],
+    "learned_metric.py": ["learned_metric.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
     "pair_losses.py": ["pair_losses.png"],
@@ -223,6 +225,19 @@ def test_readme_pictures_exist():
     for name in PICTURES["readme_pictures.py"]:
         assert f"docs/images/{name}" in text
         assert (EXAMPLES.parent / "docs" / "images" / name).stat().st_size > 10_000
+
+
+def test_dynamics(tmp_path, monkeypatch, capsys):
+    text = run_example("dynamics.py", tmp_path, monkeypatch, capsys)
+    conserved, lost = printed_numbers(text, "total energy changed by")
+    assert conserved < 0.002 and 0.7 < lost < 1
+    assert max(printed_numbers(text, "loss")) < 0.6
+
+
+def test_learned_metric(tmp_path, monkeypatch, capsys):
+    text = run_example("learned_metric.py", tmp_path, monkeypatch, capsys)
+    euclidean, alone, classes = printed_numbers(text, "error of new rows")
+    assert euclidean > 0.1 and alone < 0.06 and classes < 0.06
 
 
 def test_spectrum(tmp_path, monkeypatch, capsys):

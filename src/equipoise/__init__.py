@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import affinities, anndata, divergences, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
+from ._warn import UnfinishedWarning
 from .canonical import canonical_form
 from .evaluate import axis_loadings, compare, evaluate, local_isometry
 from .evaluate.stability import stability
@@ -24,6 +25,7 @@ from .methods import (
     Embedding,
     Isomap,
     LaplacianEigenmaps,
+    LearnedMetric,
     NeighborEmbedding,
     PairEmbedding,
     Parametric,
@@ -31,6 +33,7 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
+from .optimize.dynamics import Dynamics
 from .optimize.rules import Accelerated, GradientDescent, Momentum
 from .pair_losses import PairLoss
 from .problems.forces import Problem
@@ -54,10 +57,12 @@ __all__ = [
     "Accelerated",
     "Checkpoint",
     "ClassicalMDS",
+    "Dynamics",
     "Embedding",
     "GradientDescent",
     "Isomap",
     "LaplacianEigenmaps",
+    "LearnedMetric",
     "LossProblem",
     "Momentum",
     "NeighborEmbedding",
@@ -69,6 +74,7 @@ __all__ = [
     "SphericalSNE",
     "StressProblem",
     "SymmetricSNE",
+    "UnfinishedWarning",
     "__version__",
     "affinities",
     "anndata",

@@ -42,7 +42,7 @@ REMEDIES = {
     "loss": "use a loss of equipoise.pair_losses",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "call set_params(random_state=0), which does not change the fitted map",
-    "optimizer": "use Momentum(), GradientDescent() or None",
+    "optimizer": "use Momentum(), GradientDescent(), Dynamics() or None",
 }
 
 

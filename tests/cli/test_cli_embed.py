@@ -43,6 +43,19 @@ def test_embed_writes_map_and_figure_and_prints_quality(tmp_path, capsys):
     assert report["wrote"] == f"{tmp_path / 'iris.csv'} and {tmp_path / 'iris.png'}"
 
 
+def test_embed_says_what_further_iterations_would_gain(tmp_path, capsys):
+    quick = ("iris", "--plot", "none", "--out", tmp_path)
+    assert embed(*quick, "--n-iter", 200) == 0
+    text = capsys.readouterr().out
+    line = re.search(r"remaining gain      up to about (\d+)% of the loss; (.*)\n", text)
+    assert 5 < int(line[1]) < 50 and line[2] == "--n-iter auto runs until it is below 1%"
+    assert "iteration   150 of 200   loss " in text
+    assert embed(*quick, "--n-iter", "auto", "--save", tmp_path / "iris.eq") == 0
+    text = capsys.readouterr().out
+    assert "remaining gain" not in text and "iteration   150   loss " in text
+    assert equipoise.load(tmp_path / "iris.eq").remaining_gain_ < 0.01
+
+
 # Printed instead of a loss that depends on the unit of the data: E = ‖B − YYᵀ‖² grows with its fourth power.
 MEASURES = {
     "pca": "variance kept ",

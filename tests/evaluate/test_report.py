@@ -369,6 +369,17 @@ def test_evaluate_accepts_a_fitted_method_and_names_an_unfitted_one():
         eq.evaluate(X, eq.PCA())
 
 
+def test_report_says_that_a_loss_was_still_decreasing():
+    X = data.load("iris").X
+    stopped, finished = (eq.TSNE(random_state=0, n_iter=n_iter).fit(X) for n_iter in (200, 1000))
+    report = eq.evaluate(X, stopped)
+    assert report.remaining_gain == stopped.remaining_gain_ > 0.05 and verdicts(report)["convergence"] == CARE
+    assert f"lower the loss by up to about {stopped.remaining_gain_:.0%}" in " ".join(str(report).split())
+    assert "convergence" not in verdicts(eq.evaluate(X, finished))
+    array = eq.evaluate(X, stopped.embedding_)
+    assert array.remaining_gain is None and "convergence" not in verdicts(array)
+
+
 def test_compare_searches_the_neighbours_of_the_data_once(monkeypatch):
     X = np.random.default_rng(0).normal(size=(60, 4))
     maps = {"first": X[:, :2], "second": X[:, 2:], "third": X[:, 1:3]}

@@ -89,7 +89,8 @@ DIVERGENCES = {
     "Hellinger": divergences.Hellinger,
 }
 PAIR_LOSSES = _subclasses(pair_losses, pair_losses.PairLoss)
-OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated)}
+RULES = (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated, optimize.Dynamics)
+OPTIMIZERS = {rule.__name__: rule for rule in RULES}
 
 
 def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:

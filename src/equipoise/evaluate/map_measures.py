@@ -35,6 +35,7 @@ class MapMeasures:
     class_errors: tuple[Measured, Measured] | None
     centroid_correlation: Measured | None
     local: LocalIsometry | None = None
+    remaining_gain: float | None = None
 
     @property
     def n(self) -> int:

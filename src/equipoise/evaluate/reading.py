@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..methods.estimator import LARGE_GAIN
 from .local_isometry import LocalIsometry
 from .map_measures import MapMeasures
 
@@ -105,7 +106,7 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
     density, k = float(measures.density_correlation), measures.k
     low = f"{(measures.trust < NEAR.care).mean():.1%}"
     doubtful = f"; {low} of the points have a trust below {NEAR.care:g}" if low != "0.0%" else ""
-    readings = (
+    readings: tuple[Reading, ...] = (
         _reading("groups of near points", NEAR.verdict(T), f" (trustworthiness {T:.3f}{doubtful})"),
         _reading("gaps", NEAR.verdict(C), f" (continuity {C:.3f})"),
         _reading("single neighbours", KEPT.verdict(recall), f": {recall * k:.1f} of {k} agree on average"),
@@ -123,7 +124,7 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
     )
     shapes = () if measures.local is None else (_interpret_shapes(measures.local),)
     classes = () if measures.class_errors is None else (_interpret_classes(*measures.class_errors),)
-    return (*readings, *shapes, *classes)
+    return (*readings, *shapes, *classes, *_interpret_gain(measures.remaining_gain))
 
 
 def _reading(about: str, verdict: str, numbers: str) -> Reading:
@@ -168,6 +169,17 @@ def _interpret_classes(in_map: float, in_data: float) -> Reading:
     if in_map < in_data - CLASSES:
         return Reading("classes", CARE, f"Classes are more separated in the map than in the data: {numbers}.")
     return Reading("classes", READ, f"Classes mix in the map as much as in the data: {numbers}.")
+
+
+def _interpret_gain(gain: float | None) -> tuple[Reading, ...]:
+    """Return a reading if the optimisation ended while the loss was still decreasing by much."""
+    if gain is None or not gain > LARGE_GAIN:
+        return ()
+    text = (
+        "The optimisation stopped early, so the map may still change: further iterations would lower the loss by up to"
+        f' about {gain:.0%}; fit again with n_iter="auto".'
+    )
+    return (Reading("convergence", CARE, text),)
 
 
 def _worse(*verdicts: str) -> str:

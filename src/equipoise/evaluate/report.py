@@ -81,6 +81,9 @@ class Report(MapMeasures):
     local : LocalIsometry or None
         How the map stretches the data around up to 2,000 points; None if there are too few neighbours, or above 3,000
         points unless X is a dense table with Euclidean distances.
+    remaining_gain : float or None
+        `remaining_gain_` of the fitted method: how much further iterations would lower the loss at most, as a fraction
+        of the loss; None if the map was passed as an array.
     n : int
         Number of points.
     points : ndarray of shape (m,)
@@ -203,7 +206,8 @@ def evaluate(
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d), or a fitted method
-        The map, computed by any method of any library; a fitted method contributes its `embedding_`.
+        The map, computed by any method of any library; a fitted method contributes its `embedding_`, and whether its
+        loss was still decreasing.
     labels : array-like of shape (n,), optional
         The class of each point; adds measures of classes.
     k : int or "auto", default="auto"
@@ -242,6 +246,7 @@ def measure_map(
     """
     random_state = sampling["random_state"]
     X = as_array(X)
+    gain = getattr(Y, "remaining_gain_", None)
     data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
@@ -271,6 +276,7 @@ def measure_map(
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
         local=_measure_local(data, Y, hoods),
+        remaining_gain=gain,
     )
 
 

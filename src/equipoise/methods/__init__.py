@@ -7,6 +7,7 @@ from typing import Any
 from .closed_form import ClassicalEmbedding
 from .double import DKLLE, DKPCA
 from .embedding import Embedding
+from .learned_metric import LearnedMetric
 from .local import LLE, LaplacianEigenmaps
 from .mds import MDS
 from .pair_embedding import PairEmbedding
@@ -37,6 +38,7 @@ __all__ = [
     "Embedding",
     "Isomap",
     "LaplacianEigenmaps",
+    "LearnedMetric",
     "NeighborEmbedding",
     "PairEmbedding",
     "Parametric",

@@ -15,7 +15,15 @@ from .._plural import plural
 from .._types import Array, Callback
 from .._warn import warn
 from ..arrays.memory_limits import available_memory, require_memory
-from ..arrays.namespace import check_random_state, is_device_array, is_finite, is_integer, on_device_of, to_numpy
+from ..arrays.namespace import (
+    check_random_state,
+    is_auto,
+    is_device_array,
+    is_finite,
+    is_integer,
+    on_device_of,
+    to_numpy,
+)
 from ..data.checks.dissimilarities import check_pair_weights
 from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
@@ -28,6 +36,7 @@ from ..objectives.stress.worst_case import BOUND_POINTS, DOUBLINGS, WorstCase, w
 from ..optimize.majorize import SOLVERS
 from ..optimize.placement import place_by_stress
 from ..optimize.placement_by_residuals import refine_placement
+from ..optimize.rules import MAX_ITER
 from ..problems.build_stress import RESIDUALS, STRESSES, WORST_CASES, StressInput, choose_engine
 from ..problems.forces import check_n_iter
 from ..problems.stress import StressProblem
@@ -42,6 +51,7 @@ from .estimator import (
     check_verbose,
     lock_checkpoints,
     print_loss,
+    report_remaining_gain,
 )
 
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
@@ -79,8 +89,8 @@ class MDS(Estimator):
         table, "classical" is "pca", unless `weights` is sparse or contains a 0.
     n_init : int, default=1
         Number of starts: the first uses `init`, and all others are random. The map with the lowest loss is returned.
-    n_iter : int, default=300
-        Maximum number of iterations of each start.
+    n_iter : int or "auto", default=300
+        Maximum number of iterations of each start; "auto" is 5,000, so that almost every run ends by `tol`.
     solver : {"lbfgs", "smacof", "descent"}, default="lbfgs"
         "lbfgs" accelerates majorising steps by L-BFGS; "smacof" takes plain majorising steps and needs many more of
         them; "descent" is gradient descent, Y ← Y − learning_rate ∇σ. "log" needs "lbfgs" or "descent", and "max" and
@@ -132,6 +142,9 @@ class MDS(Estimator):
         eq. (S4) to (S6)). NaN above 2,000 points, or if some pairs are unknown or have weight 0.
     n_iter_ : int
         Number of iterations of the start that gave the best map.
+    remaining_gain_ : float
+        Estimate of how much further iterations would lower the loss at most, as a fraction of the loss (docs/math.md,
+        eq. C1); NaN if there were too few iterations.
     engine_ : str
         The engine that ran.
     """
@@ -143,7 +156,7 @@ class MDS(Estimator):
     stress: str = "metric"
     init: Any = "auto"
     n_init: int = 1
-    n_iter: int = 300
+    n_iter: Any = 300
     solver: str = "lbfgs"
     learning_rate: Any = "auto"
     tol: float = 1e-5
@@ -193,7 +206,8 @@ class MDS(Estimator):
         starts = starts[:supplied] + [Y * stress.scale(Y) for Y in starts[supplied:]]
         if RESIDUALS.get(self.stress) == "logarithmic":
             starts = [*map(self._require_separate, starts[:supplied]), *(_separate(Y, rng) for Y in starts[supplied:])]
-        return StressProblem(stress, engine, starts, self.solver, self.n_iter, self.tol, self.learning_rate), source
+        n_iter = MAX_ITER if is_auto(self.n_iter) else self.n_iter
+        return StressProblem(stress, engine, starts, self.solver, n_iter, self.tol, self.learning_rate), source
 
     def _require_separate(self, Y: Array) -> Array:
         if (pair := equal_rows(Y)) is not None:
@@ -257,12 +271,11 @@ class MDS(Estimator):
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])
             finally:
                 self.embedding_ = on_device_of(X if problem.engine == "torch" else None, problem.Y)
-                self.loss_curve_ = problem.loss_curve
-                self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
-                self.n_iter_ = problem.n_iter
+                self._set_curves(problem)
                 self.stress_1_ = self._stress_1(problem)
                 if isinstance(problem.stress, WorstCase):
                     self._set_worst_case(problem.stress, problem.Y)
+        report_remaining_gain(problem, self.n_iter, self.verbose)
         return self
 
     def _set_worst_case(self, stress: WorstCase, Y: Array) -> None:
@@ -355,7 +368,8 @@ class MDS(Estimator):
         if not (is_finite(self.tol) and 0 <= self.tol < 1):
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         check_callbacks(self.callbacks, self.random_state)
-        check_n_iter(self.n_iter)
+        if not is_auto(self.n_iter):
+            check_n_iter(self.n_iter, ' or "auto"')
         self._n_threads()
 
 

@@ -29,6 +29,7 @@ from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
 from .estimator import check_callbacks
+from .learned_metric import LearnedMetric
 from .umap import NEGATIVE_SAMPLING
 
 
@@ -56,10 +57,11 @@ class NeighborEmbedding(Embedding):
         One of the engines of every Embedding, or "negative_sampling": noise-contrastive estimation of KL(P ‖ Q) by
         UMAP's sampling, with 5 random points per edge and a normaliser that is learned with the map (Damrich et al.
         2023). Then `loss_` is the contrastive loss, not the divergence. SNE and SphericalSNE do not support it.
-    h : ndarray of shape (D, D) or callable, optional
+    h : ndarray of shape (D, D), callable or LearnedMetric, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
         returns such a tensor, or one per point (n, D, D). With one per point, the distance of a pair uses the mean of
-        its two tensors, and all pairs are compared.
+        its two tensors, and all pairs are compared. `LearnedMetric()` learns a tensor from the labels y passed to
+        `fit`, or together with the map; the attribute `metric_tensor_` is then the tensor.
     g : ndarray of shape (d, d) or callable, optional
         Metric tensor on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j). A function g takes the map, a float64 PyTorch tensor
         (n, d), and returns such a tensor, or one per point (n, d, d). With a function g, the loss is differentiated by
@@ -77,9 +79,17 @@ class NeighborEmbedding(Embedding):
     def _geometry(self) -> Geometry:
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
+    def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
+        self.__dict__.pop("metric_tensor_", None)  # of an earlier fit
+        if isinstance(self.h, LearnedMetric):
+            self.check_parameters()
+            self.metric_tensor_ = self.h.learn(self, X, y)
+        return super()._build(X, y, init)
+
     def _input(self, X: Any) -> Input:
         affinity = "gaussian" if self._own_affinity() else self.affinity
-        return make_input(X, self.metric, self.h, affinity, device=self._device(X))
+        h = getattr(self, "metric_tensor_", self.h)
+        return make_input(X, self.metric, h, affinity, device=self._device(X))
 
     def _own_affinity(self) -> bool:
         """Return whether the affinities are given by one function of the distance."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ class NegativeSamplingProblem(ForceProblem):
     """
 
     engine: Sampled
+    _late_from = sys.maxsize  # nothing can be extrapolated: the loss settles because the steps shrink to zero
 
     @property
     def engine_name(self) -> str:
