@@ -26,8 +26,8 @@ from ..memory import gpu_memory, host_memory, require_memory_for_pairs
 from ..objectives import Objective, check_kernel
 from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
-from ..optimize.rules import Momentum, Rule, Schedule
-from ..problems.forces import ForceProblem, make_schedule
+from ..optimize.rules import Momentum, Rule, Schedule, make_schedule
+from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
 from .estimator import (

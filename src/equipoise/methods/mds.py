@@ -36,9 +36,8 @@ from ..objectives.stress.worst_case import BOUND_POINTS, DOUBLINGS, WorstCase, w
 from ..optimize.majorize import SOLVERS
 from ..optimize.placement import place_by_stress
 from ..optimize.placement_by_residuals import refine_placement
-from ..optimize.rules import MAX_ITER
+from ..optimize.rules import MAX_ITER, check_n_iter
 from ..problems.build_stress import RESIDUALS, STRESSES, WORST_CASES, StressInput, choose_engine
-from ..problems.forces import check_n_iter
 from ..problems.stress import StressProblem
 from ..problems.stress_pairs import equal_rows, known_pairs, require_connected
 from ..saving.checkpoint import Checkpoint

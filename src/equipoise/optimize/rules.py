@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._tags import tagged
 from .._types import Array
-from ..arrays.namespace import array_namespace, at_most, is_finite, is_integer, is_tensor
+from ..arrays.namespace import array_namespace, at_most, is_auto, is_finite, is_integer, is_tensor
 
 if TYPE_CHECKING:
     from .descent import State
@@ -109,6 +109,22 @@ class Steady(Schedule):
 
     def phases(self, n_iter: int) -> list[Phase]:
         return [Phase(n_iter, 1.0, None if isinstance(self.learning_rate, str) else self.learning_rate, late=True)]
+
+
+def check_n_iter(n_iter: Any, others: str = "") -> int:
+    """Return n_iter as an int; raise if it is not a non-negative integer. `others` names other values it may have."""
+    if not is_integer(n_iter):
+        raise ValueError(f"n_iter must be an integer{others}, got {n_iter!r}")
+    if n_iter < 0:
+        raise ValueError(f"n_iter must not be negative, got {n_iter}")
+    return int(n_iter)
+
+
+def make_schedule(n_iter: Any, learning_rate: float | str, early: float, late: float) -> Schedule:
+    """Return the schedule for n_iter iterations, an integer or "auto", and early and late exaggeration."""
+    if is_auto(n_iter):
+        return UntilConverged(MAX_ITER, learning_rate, early, late)
+    return Schedule(check_n_iter(n_iter, ' or "auto"'), learning_rate, early, late)
 
 
 class Rule(Protocol):

@@ -12,7 +12,7 @@ import numpy as np
 from .._plural import plural
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
-from ..arrays.namespace import is_auto, is_integer, is_tensor, to_numpy
+from ..arrays.namespace import is_tensor, to_numpy
 from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
@@ -20,7 +20,7 @@ from ..linalg.pca import on_one_blas_thread
 from ..objectives import Balance, Objective
 from ..optimize.descent import Descent, State, Steps, split_callbacks
 from ..optimize.gradient_steps import EngineForces, GradientSteps
-from ..optimize.rules import MAX_ITER, Rule, Schedule, UntilConverged, remaining_gain
+from ..optimize.rules import Rule, Schedule, check_n_iter, remaining_gain
 from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint, locked
 
 
@@ -222,22 +222,6 @@ class Problem(ABC):
 
     def _check(self, Y: Array) -> Array:
         return check_map(Y, "Y", self.Y0.shape, keep_float32=True)
-
-
-def check_n_iter(n_iter: Any, others: str = "") -> int:
-    """Return n_iter as an int; raise if it is not a non-negative integer. `others` names other values it may have."""
-    if not is_integer(n_iter):
-        raise ValueError(f"n_iter must be an integer{others}, got {n_iter!r}")
-    if n_iter < 0:
-        raise ValueError(f"n_iter must not be negative, got {n_iter}")
-    return int(n_iter)
-
-
-def make_schedule(n_iter: Any, learning_rate: float | str, early: float, late: float) -> Schedule:
-    """Return the schedule for n_iter iterations, an integer or "auto", and early and late exaggeration."""
-    if is_auto(n_iter):
-        return UntilConverged(MAX_ITER, learning_rate, early, late)
-    return Schedule(check_n_iter(n_iter, ' or "auto"'), learning_rate, early, late)
 
 
 class ForceProblem(Problem):

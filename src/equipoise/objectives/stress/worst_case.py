@@ -12,12 +12,13 @@ from scipy import linalg
 
 from ..._types import Array
 from ...linalg.pca import double_center, on_one_blas_thread
+from ...spaces import embeddability
 from .metric import Metric, Misfit, Slope
 
 # p = 1024: the norm of the residuals of 10⁶ pairs is at most 1.4 % above the largest. Measured on 120 Gaussian points
 # and 150 points of a sphere: linear programming from there lowers the largest residual by another 0.1 and 0.03 %.
 DOUBLINGS = 10
-BOUND_POINTS = 2_000  # points up to which a fit computes the bound: about 2 s on one core
+BOUND_POINTS = 2_000  # points up to which a fit computes the bound: a few seconds on one core
 ROUNDING = 1e-12  # relative size up to which an eigenvalue counts as 0; chosen
 
 
@@ -79,7 +80,8 @@ def worst_case_bound(D: Array, d: int, residual: str = "absolute", weights: Arra
     """Return a number t such that every map of the points in d dimensions has a pair with w |e| ≥ t.
 
     If all w |e| ≤ t, the distances of the map are between the limits of `_Limits`, and the inequalities (S4), (S5) and
-    (S6) of docs/math.md hold. The result is the largest t for which one of them fails.
+    (S6) of docs/math.md hold. The result is the largest t for which one of them fails; for unit weights, it is at least
+    what the bounds of `spaces.embeddability` on stress and distortion imply.
 
     Parameters
     ----------
@@ -117,9 +119,13 @@ def worst_case_bound(D: Array, d: int, residual: str = "absolute", weights: Arra
     while not is_possible(above):
         above *= 2
     below = 0.0
-    for _ in range(60):
+    for _ in range(40):
         middle = (below + above) / 2
         below, above = (below, middle) if is_possible(middle) else (middle, above)
+    if weights is None:
+        found = embeddability((D + D.T) / 2, d)
+        mean_square, ratio2 = float(found.stress[-1]) / len(i), float(found.distortion[-1])
+        below = max(below, float(np.sqrt(mean_square) if residual == "absolute" else np.log(ratio2) / 2))
     return below * (1 - 1e-9) * (unit if residual == "absolute" else 1.0)  # less the rounding of the sums
 
 
