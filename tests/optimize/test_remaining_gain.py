@@ -78,6 +78,16 @@ def test_auto_of_negative_sampling_is_its_number_of_epochs():
     assert len(fitted.loss_curve_) > 2 and np.isnan(fitted.remaining_gain_)
 
 
+def test_auto_of_other_methods_by_negative_sampling_is_the_default():
+    method = eq.TSNE(n_iter="auto", engine="negative_sampling", random_state=0)
+    assert method.resolve_n_iter(100) == 300 and method.set_params(engine="grid").resolve_n_iter(100) == "auto"
+
+
+def test_gain_of_pair_losses_ignores_early_exaggeration():
+    method = eq.PairEmbedding(n_iter=200, random_state=0).fit(X)
+    assert method.remaining_gain_ == remaining_gain([tuple(row) for row in method.loss_curve_], 100)
+
+
 def test_auto_of_mds_ends_by_tol():
     method = eq.MDS(n_iter="auto", solver="smacof", init="random", tol=0, random_state=0).fit(X[:80])
     assert 300 < method.n_iter_ < MAX_ITER and 0 <= method.remaining_gain_ < GAP

@@ -198,7 +198,8 @@ class Embedding(Estimator):
 
     def resolve_n_iter(self, n: int) -> Any:
         """Return the maximum number of iterations for n points, or "auto"."""
-        return default_n_iter(n) if self.n_iter is None else self.n_iter
+        shrinking = is_auto(self.n_iter) and isinstance(self.engine, str) and self.engine == "negative_sampling"
+        return default_n_iter(n) if self.n_iter is None or shrinking else self.n_iter  # "auto" never ends such steps
 
     def resolve_early_exaggeration(self) -> float:
         """Return early_exaggeration as a number."""

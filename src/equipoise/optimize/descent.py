@@ -148,6 +148,7 @@ class Steps(ABC, Generic[S]):
     """Takes the steps of a descent. Subclasses define `move` and `current_map`, and can override the other methods."""
 
     reports_without_callbacks = True  # False if the loss is expensive and only callbacks need it
+    late_from = 0  # the iteration after which the loss is expected to decrease steadily
 
     def start_progress(self, n_iter: int, done: int) -> list[Callback]:
         """Begin the progress display and return the callbacks that update it."""

@@ -113,6 +113,10 @@ class GradientSteps(Steps[State]):
         other.phases, other.ends = phases, list(accumulate(phase.n_iter for phase in phases))
         return other
 
+    @property
+    def late_from(self) -> int:  # type: ignore[override]
+        return self.ends[-2] if len(self.ends) > 1 else 0
+
     def phase(self, state: State) -> Phase:
         return self.phases[max(state.phase, 0)]
 
@@ -211,7 +215,7 @@ class GradientSteps(Steps[State]):
 
     def _is_converged(self, state: State) -> bool:
         """Return whether the remaining gain was below the gap of the phase at the last two reports."""
-        gap, start = self.phase(state).gap, self.ends[state.phase - 1] if state.phase else 0
+        gap, start = self.phase(state).gap, self.late_from
         return all(remaining_gain(curve, start) < gap for curve in (state.curve, state.curve[:-1])) if gap else False
 
     def move(self, state: State) -> bool:

@@ -7,6 +7,7 @@ section 16). The map is byte-identical for any number of threads.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class EdgeSamplingSteps(GradientSteps):
     """
 
     reports_without_callbacks = False
+    late_from = sys.maxsize  # nothing can be extrapolated: the loss settles because the steps shrink to zero
     first_rate = RATE  # of the first iteration
 
     def __init__(self, objective: Objective, engine: Sampled, geometry: Geometry, rule: Rule, phases: list[Phase]):

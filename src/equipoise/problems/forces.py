@@ -48,7 +48,7 @@ class Problem(ABC):
     Y0: Any
     convert_tensor: Callable[[Any], Any] | None = None  # applied to a map that is returned as a tensor
     _default_n_iter: int
-    _late_from = 0  # the iteration after which the loss is expected to decrease steadily
+    _late_from = 0  # of the steps of the last descent
     _runs: list[Any]  # the state of each start so far
 
     # Defined by subclasses.
@@ -218,7 +218,9 @@ class Problem(ABC):
     def _descent(
         self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None = None
     ) -> Descent[Any]:
-        return Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver)
+        steps = self._steps(state, n_iter)
+        self._late_from = steps.late_from
+        return Descent(steps, state, n_iter, callbacks, saver)
 
     def _check(self, Y: Array) -> Array:
         return check_map(Y, "Y", self.Y0.shape, keep_float32=True)
@@ -362,9 +364,7 @@ class ForceProblem(Problem):
         return self.objective.to(HOST)
 
     def _steps(self, state: State, n_iter: int) -> GradientSteps:
-        steps = GradientSteps(self._forces(state), self.geometry, self.rule, self.schedule.phases(n_iter))
-        self._late_from = steps.ends[-2] if len(steps.ends) > 1 else 0
-        return steps
+        return GradientSteps(self._forces(state), self.geometry, self.rule, self.schedule.phases(n_iter))
 
     def _forces(self, state: State) -> EngineForces:
         return EngineForces(self.objective, self.engine, state.order)

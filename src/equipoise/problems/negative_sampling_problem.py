@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,6 @@ class NegativeSamplingProblem(ForceProblem):
     """
 
     engine: Sampled
-    _late_from = sys.maxsize  # nothing can be extrapolated: the loss settles because the steps shrink to zero
 
     @property
     def engine_name(self) -> str:
