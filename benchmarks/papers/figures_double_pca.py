@@ -108,8 +108,8 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     lines += [
         "",
         f"Verdict: the claim holds on {counts[EIGENMAP]} data sets from the paper's start, and on {counts[DEFAULT]} at"
-        f" the lowest loss found. Another start than the paper's leads to a lower loss on {', '.join(lower) or 'none'}: the"
-        " map from the paper's start is a local minimum there, and how far it spreads depends on the start.",
+        f" the lowest loss found. Another start than the paper's leads to a lower loss on {', '.join(lower) or 'none'}:"
+        " the map from the paper's start is a local minimum there, and how far it spreads depends on the start.",
         "",
         f"![Maps]({task.folder.name}/002_fig3.png)",
         "",
