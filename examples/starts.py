@@ -1,9 +1,9 @@
 """Double-kernel PCA from three starts: the loss has minima of very different quality.
 
-The rows show a Swiss roll and digits, 700 points each; the columns the maps at which `DKPCA` ends from a small map, from
-the Laplacian eigenmap of the neighbour graph spread over 10 kernel lengths, and from the principal components spread over
-3. From a small map it ends at kernel PCA. Which start has the lowest loss depends on the data, so `DKPCA` tries all
-three for 100 iterations and continues from the best; a star marks it. The final loss per point is printed.
+The rows show a Swiss roll and digits, 700 points each; the columns the maps at which `DKPCA` ends from a small map,
+from the Laplacian eigenmap of the neighbour graph spread over 10 kernel lengths, and from the principal components
+spread over 3. From a small map it ends at kernel PCA. Which start has the lowest loss depends on the data, so `DKPCA`
+tries all three for 100 iterations and continues from the best; a star marks it. The final loss per point is printed.
 
 Writes starts.png to the folder given as argument, or to the current folder.
 """
