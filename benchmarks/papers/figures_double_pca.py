@@ -87,7 +87,6 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         "",
     ]
     rows = []
-<<<<<<< HEAD
     for title, found in collect(values).items():
         row = [title, " / ".join(f"{np.mean([one['losses'][name] for one in found]):.2f}" for name in STARTS)]
         for name in ("DK-PCA", "UMAP"):
@@ -108,32 +107,3 @@ def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
         claim = f"DK-PCA over all pairs spreads out more than UMAP ({title})"
         found.append(Verdict("002 Fig. 3", claim, lower(np.subtract(umap, wide), "+.1f"), evidence))
     return found
-=======
-    for title, row in found.items():
-        cells = [[common.show(row[name]["accuracy"], ".3f"), f"{row[name]['covered']:.1%}"] for name in METHODS]
-        verdict = ["yes" if row[name]["covered"] > row["UMAP"]["covered"] else "**no**" for name in METHODS[:2]]
-        rows.append([title, *(cell for pair in cells for cell in pair), *verdict])
-    head = ["data", *(f"{name}, {what}" for name in METHODS for what in ("accuracy", "cover"))]
-    lines += common.table([*head, *(f"{name} covers more" for name in METHODS[:2])], rows)
-    counts = {name: f"{sum(more)} of {len(more)}" for name, more in wider.items()}
-    lower = [title for title, row in found.items() if row[DEFAULT]["loss"] < 0.995 * row[EIGENMAP]["loss"]]
-    lines += [
-        "",
-        f"Verdict: the claim holds on {counts[EIGENMAP]} data sets from the paper's start, and on {counts[DEFAULT]} at"
-        f" the lowest loss found. Another start than the paper's leads to a lower loss on {', '.join(lower) or 'none'}:"
-        " the map from the paper's start is a local minimum there, and how far it spreads depends on the start.",
-        "",
-        f"![Maps]({task.folder.name}/002_fig3.png)",
-        "",
-        "The loss per point from each start of `eq.DKPCA` alone, and by default, which continues the start with the"
-        " lowest loss after 100 iterations:",
-        "",
-    ]
-    rows = []
-    for title, row in values["double_pca"].items():
-        of = row["losses"]
-        lowest = min(of[name] for name in STARTS)
-        reached = "yes" if of["default"] <= 1.005 * lowest else "**no**"
-        rows.append([title, *(f"{of[name]:.3f}" for name in (*STARTS, "default")), reached])
-    return [*lines, *common.table(["data", *STARTS, "default", "default reaches the lowest (0.5 %)"], rows)]
->>>>>>> classical
