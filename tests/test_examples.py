@@ -13,20 +13,31 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 HORSE = Path(__file__).parents[2] / "shared" / "data" / "mesh_horse.npz"
 PICTURES = {
     "alpha.py": ["alpha.png"],
+    "any_space.py": ["any_space.png"],
     "canonical_forms.py": ["canonical_forms.png"],
     "cartographer.py": ["cartographer.png"],
+    "dynamics.py": ["dynamics.png"],
     "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
     "four_points.py": ["four_points.png"],
+    "input_kernels.py": ["input_kernels.png"],
+    "isolines.py": ["isolines.png"],
+    "learned_metric.py": ["learned_metric.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
+    "pair_losses.py": ["pair_losses.png"],
+    "penalties.py": ["heavy_tail.png", "penalties.png"],
     "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "images.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
+    "shape_retrieval.py": ["shape_retrieval.png"],
     "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
+    "starts.py": ["starts.png"],
     "stability.py": ["figure_1.png", "stability.png"],
     "sweep.py": ["grid.png", "sweep.png", "toys.png"],
+    "tissot.py": ["tissot.png", "tissot_digits.png"],
     "trust.py": ["trust.html", "trust.png"],
+    "unfolding.py": ["unfolding.png"],
 }
 
 
@@ -54,6 +65,20 @@ def test_every_example_is_listed_and_documented():
     for name in PICTURES:
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         assert text.startswith('"""') and "Writes" in text.split('"""')[1], name
+
+
+def test_pair_losses(tmp_path, monkeypatch, capsys):
+    text = run_example("pair_losses.py", tmp_path, monkeypatch, capsys)
+    accuracies = printed_numbers(text, "accuracy")
+    assert len(accuracies) == 8 and min(accuracies) > 0.9
+
+
+def test_penalties(tmp_path, monkeypatch, capsys):
+    text = run_example("penalties.py", tmp_path, monkeypatch, capsys)
+    missed, false = (printed_numbers(text, rf"{word} neighbour") for word in ("missed", "false"))
+    assert missed[0] > 3 * false[0] and false[1] > 3 * missed[1]  # KL(P ‖ Q) and KL(Q ‖ P)
+    assert missed[0] == false[1] and missed[2] == false[2]
+    assert "SNE() 1.52, TSNE() 3" in text
 
 
 def test_own_kernel(tmp_path, monkeypatch, capsys):
@@ -114,6 +139,41 @@ def test_four_points(tmp_path, monkeypatch, capsys):
     line, *others = printed_numbers(text, "stress")
     assert line > 0.3  # a line is worse than the plane; three dimensions are no better
     np.testing.assert_allclose(others, 4.5 - 2 * np.sqrt(5), atol=1e-3)  # docs/math.md, section 18
+    assert "embeds isometrically in no Euclidean space" in text
+
+
+def test_any_space(tmp_path, monkeypatch, capsys):
+    text = run_example("any_space.py", tmp_path, monkeypatch, capsys)
+    geodesic, straight, maze = printed_numbers(text, "neighbours kept")
+    assert geodesic > 0.75 and straight < 0.5 and maze > 0.75
+    assert printed_numbers(text, "nearest point of the map")[0] < 1.5  # the vertices are 1 apart
+    assert printed_numbers(text, "family error") == [0.0]
+    smallest, largest = (printed_numbers(text, word)[0] for word in ("radius", " to"))
+    assert 1.35 < smallest < largest < 1.42
+
+
+def test_input_kernels(tmp_path, monkeypatch, capsys):
+    text = run_example("input_kernels.py", tmp_path, monkeypatch, capsys)
+    perplexity, narrow, middle, wide, exponential, walks = printed_numbers(text, "1-NN error")
+    assert max(perplexity, wide, exponential, walks) < 0.05 < middle < 0.2 < narrow
+    alone = printed_numbers(text, "without neighbours")
+    assert alone[1] > 200 > 20 > alone[2] and alone[0] == alone[3] == alone[4] == 0
+
+
+def test_unfolding(tmp_path, monkeypatch, capsys):
+    text = run_example("unfolding.py", tmp_path, monkeypatch, capsys)
+    isomap, transport = printed_numbers(text, "disagreement")
+    assert transport < 0.01 < 0.05 < isomap
+    rings, pca, kernel_pca = printed_numbers(text, "along an axis")
+    assert max(rings, pca) < 0 < kernel_pca
+
+
+def test_isolines(tmp_path, monkeypatch, capsys):
+    text = run_example("isolines.py", tmp_path, monkeypatch, capsys)
+    ((lines, closed),) = re.findall(r"torus: (\d+) lines, of which (\d+) are closed", text)
+    assert lines == closed and int(lines) >= 24  # a torus has no boundary
+    isomap, tsne = printed_numbers(text, "spacing")
+    assert isomap < 1.6 < 2 < tsne
 
 
 @unset_corners
@@ -122,6 +182,16 @@ def test_cartographer(tmp_path, monkeypatch, capsys):
     stress = printed_numbers(text, "stress")
     assert len(stress) == 5 and stress[-1] == min(stress) > 0.05  # MDS has the smallest stress, which is not 0
     assert min(printed_numbers(text, "; distortion")) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HORSE.exists(), reason="../shared/data/mesh_horse.npz does not exist")
+def test_shape_retrieval(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("potpourri3d")
+    text = run_example("shape_retrieval.py", tmp_path, monkeypatch, capsys)
+    vertices, forms = printed_numbers(text, "same animal")
+    vertices_tier, forms_tier = printed_numbers(text, "first tier")
+    assert forms == 1 > vertices and forms_tier > 0.85 > 0.6 > vertices_tier
 
 
 @pytest.mark.skipif(not HORSE.exists(), reason="../shared/data/mesh_horse.npz does not exist")
@@ -158,11 +228,31 @@ def test_readme_pictures_exist():
         assert (EXAMPLES.parent / "docs" / "images" / name).stat().st_size > 10_000
 
 
+def test_dynamics(tmp_path, monkeypatch, capsys):
+    text = run_example("dynamics.py", tmp_path, monkeypatch, capsys)
+    conserved, lost = printed_numbers(text, "total energy changed by")
+    assert conserved < 0.002 and 0.7 < lost < 1
+    assert max(printed_numbers(text, "loss")) < 0.6
+
+
+def test_learned_metric(tmp_path, monkeypatch, capsys):
+    text = run_example("learned_metric.py", tmp_path, monkeypatch, capsys)
+    euclidean, alone, classes = printed_numbers(text, "error of new rows")
+    assert euclidean > 0.1 and alone < 0.06 and classes < 0.06
+
+
 def test_spectrum(tmp_path, monkeypatch, capsys):
     kept = printed_numbers(run_example("spectrum.py", tmp_path, monkeypatch, capsys), "neighbours kept")
     assert len(kept) == 8
     assert kept[1] < kept[3] < kept[5]  # exaggeration 20, 4, 1
     assert kept[7] > kept[3]  # UMAP keeps more than an exaggeration of 4
+
+
+def test_starts(tmp_path, monkeypatch, capsys):
+    losses = printed_numbers(run_example("starts.py", tmp_path, monkeypatch, capsys), "loss per point")
+    assert len(losses) == 8
+    for *starts, chosen in (losses[:4], losses[4:]):
+        assert chosen <= min(starts) + 0.01 and chosen < 0.7 * starts[0]
 
 
 def test_trust(tmp_path, monkeypatch, capsys):
@@ -197,3 +287,11 @@ def test_sweep(tmp_path, monkeypatch, capsys):
     wide, _, narrow = printed_numbers(text, r"nested .*widths 1 :")
     assert wide > 1.5 * narrow
     assert all(number >= 2 for number in printed_numbers(text, r"linked_rings .*cuts"))
+
+
+def test_tissot(tmp_path, monkeypatch, capsys):
+    text = run_example("tissot.py", tmp_path, monkeypatch, capsys)
+    mercator, lambert, azimuthal, flat, digits = printed_numbers(text, "anisotropy")
+    assert mercator < 1.01 < lambert < azimuthal and mercator < flat < digits
+    assert printed_numbers(text, "local scale")[1] == pytest.approx(1, abs=0.01)  # equal areas
+    assert text.rstrip().splitlines()[-1].startswith("axis 1   pixel ")

@@ -48,6 +48,7 @@ constexpr Backend make_backend() {
     backend.edges_to = edges_to;
     backend.polar_near = polar_near;
     backend.negatives_step = negatives_step;
+    backend.sampled_pairs_step = sampled_pairs_step;
     backend.pair_distances = pair_distances;
     backend.condensed_distances = condensed_distances;
     backend.nearest = nearest;

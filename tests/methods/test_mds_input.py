@@ -63,8 +63,14 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(), City(X[:1]), "has 1 point; at least 2 are needed"),
         (eq.MDS(n_components=0), X, "n_components must be an integer >= 1"),
         (eq.MDS(n_init=0), X, "n_init must be an integer >= 1"),
-        (eq.MDS(stress="none"), X, "unknown stress 'none'; choose from 'metric', 'ordinal'"),
+        (eq.MDS(stress="none"), X, "unknown stress 'none'; choose from 'metric', 'relative', 'log', 'max'"),
         (eq.MDS(solver="sgd"), X, "unknown solver 'sgd'"),
+        (eq.MDS(solver="smacof", stress="log"), X, 'solver="smacof" does not support stress="log"; use solver="lbfgs"'),
+        (eq.MDS(solver="descent", stress="max"), X, 'solver="descent" does not support stress="max"'),
+        (eq.MDS(learning_rate=0.1), X, 'learning_rate=0.1 is used by solver="descent" only, got solver="lbfgs"'),
+        (eq.MDS(solver="descent", learning_rate=0), X, 'learning_rate must be a positive number or "auto", got 0'),
+        (eq.MDS(stress="max", engine="random_pairs"), X, 'stress="max" compares all pairs; use engine="stored"'),
+        (eq.MDS(stress="log", init=changed(Y, 4, slice(None), Y[2])), X, "init puts points 2 and 4 at the same posi"),
         (eq.MDS(engine="grid"), X, "unknown engine 'grid'"),
         (eq.MDS(tol=-1), X, "tol must be"),
         (eq.MDS(n_iter=-1), X, "n_iter must not be negative"),
@@ -91,7 +97,7 @@ def test_transform_rejects_invalid_input():
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of the dissimilarities does not determine"),
         (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "not available after a fit to sparse distances"),
         (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and nonnegative"),
-        (eq.MDS(n_iter=2), City(X), D, "cannot contain new points"),
+        (eq.MDS(n_iter=2), City(X), D[:, :5], r"expected distances \(m, 70\) to the fitted points"),
     ]:
         with pytest.raises(ValueError, match=message):
             method.fit(data).transform(new)

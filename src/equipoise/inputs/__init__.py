@@ -1,14 +1,14 @@
-"""The user's data, checked once: tables, sparse tables, tensors, distances, neighbour lists, metric spaces, affinities.
+"""Checks the user's data once: tables, sparse tables, tensors, distances, neighbour lists, metric spaces, affinities.
 
-Each kind is an `Input`, which returns blocks of distances, distances of listed pairs, neighbours and principal
-components.
+Each kind of data has a subclass of `Input`, which returns blocks of distances, distances of listed pairs, neighbours
+and principal components.
 """
 
 from __future__ import annotations
 
 from .base import Input
 from .make import AFFINITIES, METRICS, is_space, make_input
-from .precomputed import Affinities, Distances
+from .precomputed import Affinities, Distances, KernelMatrix
 from .space import FromSpace, InputSpace, SpaceLike
 from .sparse_table import SparseTable
 from .table import Table
@@ -22,6 +22,7 @@ __all__ = [
     "FromSpace",
     "Input",
     "InputSpace",
+    "KernelMatrix",
     "SpaceLike",
     "SparseTable",
     "Table",

@@ -1,4 +1,4 @@
-"""Distances, neighbour lists and affinities computed by the user."""
+"""Inputs for distances, neighbour lists, affinities and kernels that the user has computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows
-from ..data import check_affinities, check_finite, check_neighbors, check_new_distances, is_neighbors
+from ..data import (
+    check_affinities,
+    check_finite,
+    check_kernel_matrix,
+    check_neighbors,
+    check_new_distances,
+    is_neighbors,
+)
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..neighbors.search import MIN_RECALL, nearest_in_matrix
 from ..neighbors.vectors import in_range, range_exponent, smallest
@@ -20,7 +27,7 @@ from .base import Input, Nearby, nearby, square
 
 @tagged("inputs.given.Distances")
 class Distances(Input):
-    """Precomputed distances.
+    """Input given by precomputed distances.
 
     Parameters
     ----------
@@ -107,7 +114,7 @@ class Distances(Input):
             )
         return np.asarray(X[:, columns])
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         if self.sparse:
             raise ValueError(
                 'init="pca" needs coordinates or all distances; with a sparse graph use init="random" or "spectral"'
@@ -117,7 +124,7 @@ class Distances(Input):
 
 @tagged("inputs.given.Affinities")
 class Affinities(Input):
-    """Precomputed affinities, without distances.
+    """Input given by precomputed affinities. It has no distances.
 
     Parameters
     ----------
@@ -146,7 +153,33 @@ class Affinities(Input):
     def check_new(self, X: Any) -> Matrix:
         return check_affinities(X, self.n)
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         raise ValueError(
             'init="pca" needs coordinates or all distances; with affinities use init="random" or "spectral"'
         )
+
+
+@tagged("inputs.given.KernelMatrix")
+class KernelMatrix(Input):
+    """Input given by a precomputed kernel, the inner products K of n points in a feature space.
+
+    Distances are ‖φ_i − φ_j‖ = √(K_ii + K_jj − 2 K_ij). New points are given by their
+    kernel (m, n) with the fitted ones.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric and finite.
+    """
+
+    def __init__(self, K: Any):
+        self.K = check_kernel_matrix(K)
+        self.n = self.limit = len(self.K)
+
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        own = self.K.diagonal()
+        K, to = (self.K[rows], own) if columns is None else (self.K[np.ix_(rows, columns)], own[columns])
+        return np.sqrt(np.maximum(own[rows, None] + to - 2 * K, 0.0))
+
+    def check_new(self, X: Any) -> Array:
+        return check_kernel_matrix(X, self.n)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import on_host
-from ..arrays.namespace import check_random_state, is_tensor, main_array, on_device_of, to_numpy
+from ..arrays.namespace import check_random_state, is_auto, is_tensor, main_array, on_device_of, to_numpy
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
@@ -24,30 +23,31 @@ from ..kernels import Kernel
 from ..linalg.pca import one_blas_thread
 from ..memory import gpu_memory, host_memory
 from ..objectives import Objective, check_kernel
-from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
-from ..optimize.rules import Rule, Schedule
-from ..problems.forces import ForceProblem, check_n_iter
+from ..optimize.rules import Rule, Schedule, make_schedule
+from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
-from ..saving.neighbors_cache import cache_neighbors
 from .estimator import (
     Estimator,
-    SharedParameters,
     accepts_cupy,
     check_callbacks,
     check_forces,
     check_optimizer,
     check_placed,
     check_verbose,
-    describe,
+    default_n_iter,
+    inherit_parameters,
     lock_checkpoints,
+    neighbors_cache,
+    print_description,
     print_loss,
+    report_remaining_gain,
     require_memory_for_method,
 )
 
 
 @dataclass(eq=False, repr=False)
-class Embedding(SharedParameters, Estimator):
+class Embedding(Estimator):
     """Embed data by minimising a loss of attraction and repulsion.
 
     Parameters
@@ -63,35 +63,36 @@ class Embedding(SharedParameters, Estimator):
         "pca": principal components; "spectral": Laplacian eigenmaps of P; "random": uniform in a disk or ball; or a
         user-supplied map. "auto" is "pca" if X contains coordinates or all distances, else "spectral". The default of
         UMAP, DKLLE and DKPCA is "spectral".
-    n_iter : int, default=300
-        Maximum number of iterations. Early exaggeration takes the first 100 of them, or half if that is fewer.
+    n_iter : int, "auto" or None, default=None
+        Maximum number of iterations; None is 300, or 500 above 10,000 points. "auto" runs until `remaining_gain_` is
+        below 1 %, for at most 5,000. Early exaggeration takes the first 100 of them, or half of all if that is fewer.
     learning_rate : float or "auto", default="auto"
-        "auto" is n / exaggeration for t-SNE. For other methods it also depends on the stiffness of the attraction and
-        the length of the kernel.
+        "auto" is n / exaggeration for t-SNE. For other methods it also depends on the strength of the attraction and
+        the length scale of the kernel (see `Momentum`).
     early_exaggeration : float, default=12.0 (PowerSNE: 2.0, DKLLE: 4.0, DKPCA: 1.0)
-        Factor on the attraction in the early phase.
+        Factor on the attraction in the first iterations (see `n_iter`).
     exaggeration : float, default=1.0
-        Factor on the attraction in the late phase.
+        Factor on the attraction after early exaggeration.
     geometry : {"plane", "sphere", "torus", "hyperbolic"} or object, default="plane"
         The space of the map: flat; a sphere, with distances along chords; a flat torus, whose map is periodic; the
         hyperbolic plane, in the Poincaré disk; or an object of `equipoise.geometry`, which sets the size, or your own.
-    optimizer : Momentum or GradientDescent, optional
-        Determines the steps and when to stop; `Momentum()` by default.
+    optimizer : Momentum, GradientDescent or Dynamics, optional
+        Determines the steps and when to stop; `Momentum()` by default. `Dynamics` moves points with mass and friction.
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
-        "reference" and "exact" sum over all pairs. "grid" and "sampled" are linear in n and use affinities of the
+        "reference" and "exact" sum over all pairs. "grid" and "sampled" take time linear in n and use affinities of the
         nearest neighbours. "grid" needs n_components <= 3. "sampled" sums the repulsion of a random sample of pairs, so
-        that forces and loss are estimates. "torch" is "grid", or above 3 dimensions "sampled", in PyTorch, on
-        a GPU or the CPU. "auto" chooses one of the CPU engines, unless `device` or X selects "torch".
+        that forces and loss are estimates. "torch" runs "grid" (if n_components > 3, "sampled") with PyTorch, on a GPU
+        or the CPU. "auto" chooses one of the CPU engines, unless `device` or X selects "torch".
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
-        tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
+        tensor X on a GPU selects engine="torch". That engine maps a tensor X to a tensor on the device of X.
     deterministic : bool, default=True
-        Make results reproducible to the byte for the same seed, also with engine="torch" on a GPU. False lets a GPU
-        sum in any order, which may be faster.
+        Make results byte-identical for the same seed, also with engine="torch" on a GPU. False lets a GPU sum in any
+        order, which can be faster.
     tol : float, default=0.01
         Relative error allowed in the repulsion with engine="grid" and engine="torch".
     random_state : int, RandomState or None, default=None
-        The same seed gives the same bytes, for any number of threads.
+        The same seed gives byte-identical results for any number of threads (on a GPU, see `deterministic`).
     n_jobs : int, optional
         Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
     callbacks : sequence of callable or Checkpoint, default=()
@@ -109,7 +110,12 @@ class Embedding(SharedParameters, Estimator):
     loss_curve_ : ndarray of shape (m, 2)
         Iteration and loss at each of m evaluations.
     n_iter_ : int
-        Number of iterations.
+        Number of iterations that were run.
+    remaining_gain_ : float
+        Estimate of how much further iterations would lower the loss at most, as a fraction of the loss (docs/math.md,
+        eq. C1); NaN if the loss was evaluated too rarely.
+    energy_curve_ : ndarray of shape (m, 4)
+        With optimizer=Dynamics() only: iteration, kinetic, potential and total energy at each of m evaluations.
     affinities_ : ndarray or csr_matrix of shape (n, n)
         The affinities P.
     knn_recall_ : float
@@ -124,7 +130,7 @@ class Embedding(SharedParameters, Estimator):
     _: KW_ONLY
     metric: Any = "euclidean"
     init: Any = "auto"
-    n_iter: Any = 300
+    n_iter: Any = None
     learning_rate: Any = "auto"
     early_exaggeration: Any = 12.0
     exaggeration: float = 1.0
@@ -139,17 +145,20 @@ class Embedding(SharedParameters, Estimator):
     callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
 
-    # Defined by each method.
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_parameters(cls)
+
     def _kernel(self) -> Kernel:
         """Return the kernel of the map."""
         raise TypeError(f"{type(self).__name__} must define _kernel()")
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
-        """Return the builder of affinities for data and labels y; raise for unsuitable data."""
+        """Return the object that computes the affinities of `data` with labels y; raise if the data are unsuitable."""
         raise TypeError(f"{type(self).__name__} must define _neighborhoods()")
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        """Return the loss for the rows P of affinities that `_neighborhoods` builds."""
+        """Return the loss for affinities P (n, n) as `_neighborhoods` builds them, before they are symmetrised."""
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def output_kernel(self) -> Kernel:
@@ -160,7 +169,7 @@ class Embedding(SharedParameters, Estimator):
         return kernel
 
     def objective_from_rows(self, P: Matrix) -> Objective:
-        """Return the loss for rows P of affinities, before they are symmetrised."""
+        """Return the loss for affinities P (n, n) that have not been symmetrised yet."""
         return self._objective(P, self.output_kernel())
 
     def _geometry(self) -> Geometry:
@@ -196,7 +205,7 @@ class Embedding(SharedParameters, Estimator):
         return False
 
     def _bytes_per_pair(self, data: Input, engine: str) -> float:
-        """Return the bytes per pair of points at the peak of a fit; 0 if only neighbours are stored."""
+        """Return the peak memory of a fit, in bytes per pair of points; 0 if only neighbours are stored."""
         return 0.0
 
     def _engine(self, requested: str, n: int) -> str:
@@ -204,9 +213,10 @@ class Embedding(SharedParameters, Estimator):
         pairs = self._geometry().resolved(n, self.n_components, 1.0).pairs
         return choose_engine(requested, n, self.n_columns, self._all_pairs(), pairs)
 
-    def _iterations(self, n: int) -> int:
-        """Return n_iter for n points."""
-        return check_n_iter(self.n_iter)
+    def resolve_n_iter(self, n: int) -> Any:
+        """Return the maximum number of iterations for n points, or "auto"."""
+        shrinking = is_auto(self.n_iter) and isinstance(self.engine, str) and self.engine == "negative_sampling"
+        return default_n_iter(n) if self.n_iter is None or shrinking else self.n_iter  # "auto" never ends such steps
 
     def resolve_early_exaggeration(self) -> float:
         """Return early_exaggeration as a number."""
@@ -227,7 +237,7 @@ class Embedding(SharedParameters, Estimator):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
-        """Return the problem, the checked input and the builder of affinities; start from the map `init`, if given."""
+        """Return the problem, the checked input and the builder of affinities; `init`, if given, is the initial map."""
         self.check_parameters()
         kernel, geometry, rule = self.output_kernel(), self._geometry(), self._rule()
         (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
@@ -251,11 +261,11 @@ class Embedding(SharedParameters, Estimator):
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
         threads, seed = self._n_threads(), rng.randint(2**31 - 1)
-        exact, pairs = self.deterministic, geometry.pairs
-        engine = make_engine(name, threads, self.tol, seed, device, deterministic=exact, pairs=pairs)
+        options: Any = {"deterministic": self.deterministic, "pairs": geometry.pairs}
+        engine = make_engine(name, threads, self.tol, seed, device, **options)
         # Edges are summed in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.traits.dtype
-        with self._neighbors_cache(data):
+        with neighbors_cache(data, self.callbacks):
             P, recall = neighborhoods.rows(data, dtype, few=engine.traits.needs_sparse_P and not all_pairs)
         objective = self._objective(P, kernel)
         sum_stored_pairs(engine, P, self.n_columns)
@@ -267,17 +277,12 @@ class Embedding(SharedParameters, Estimator):
         problem.output_device = given.device if name == "torch" and is_tensor(given) else None
         return problem, data, neighborhoods
 
-    def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
-        """Return a context in which neighbours are saved next to a checkpoint and reused, if there is a checkpoint."""
-        _, checkpoints = split_callbacks(self.callbacks)
-        return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
-
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""
         raise TypeError(f"{type(self).__name__} must define _neighbors()")
 
     def _kl(self) -> bool:
-        """Return whether the loss is the KL divergence of joint affinities; this loss stores a single copy of P."""
+        """Return whether the loss is KL of joint affinities, which needs less memory: one copy of P is stored."""
         return False
 
     def _cpu_bytes(self, X: Any) -> float:
@@ -292,7 +297,7 @@ class Embedding(SharedParameters, Estimator):
         return gpu_memory(n, D, self._neighbors(n))
 
     def _problem_class(self) -> type[ForceProblem]:
-        """Return the class of the problem."""
+        """Return the class of the object that `problem` returns."""
         return ForceProblem
 
     @accepts_cupy
@@ -320,16 +325,14 @@ class Embedding(SharedParameters, Estimator):
         with one_blas_thread(), lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
-            self.knn_recall_ = problem.knn_recall
-            self.engine_ = problem.engine_name
+            self.knn_recall_, self.engine_ = problem.knn_recall, problem.engine_name
             if self.verbose:
-                progress.end_stage()
-                print(describe(problem), flush=True)
-            callbacks = [*self.callbacks, *([print_loss] if self.verbose and not displayed else [])]
+                print_description(problem)
             try:
-                problem.optimize(callbacks=callbacks)
+                problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])
             finally:
                 self._set_fitted(problem)
+        report_remaining_gain(problem, self.n_iter, self.verbose)
         return self
 
     @property
@@ -340,11 +343,9 @@ class Embedding(SharedParameters, Estimator):
     def _set_fitted(self, problem: ForceProblem) -> None:
         """Set the fitted attributes from a problem."""
         self.embedding_ = problem.Y
-        self.loss_curve_ = problem.loss_curve
-        self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
-        self.n_iter_ = problem.n_iter
-        Y, late, state = to_numpy(self.embedding_), problem.schedule.exaggeration, engine_state(problem.engine)
-        self._placement = FrozenMap(problem.objective, problem.geometry, problem.engine, Y, late, state)
+        self._set_curves(problem)
+        Y, late, engine = to_numpy(self.embedding_), problem.schedule.exaggeration, problem.engine
+        self._placement = FrozenMap(problem.objective, problem.geometry, engine, Y, late, engine_state(engine))
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
         """Embed X and return the map (n, d); parameters as for `fit`."""
@@ -355,7 +356,7 @@ class Embedding(SharedParameters, Estimator):
         """Place new rows in the fitted map; the position of a row does not depend on the other new rows.
 
         A row equal to a fitted row gets the position of that row. Any other row starts at the nearest fitted point and
-        moves under the forces of the map.
+        moves under the forces of the fitted points.
 
         Parameters
         ----------
@@ -377,7 +378,7 @@ class Embedding(SharedParameters, Estimator):
         return on_device_of(given, Y) if is_tensor(given) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
-        """Return the attraction and the repulsion of two points at distances r, with affinity p and normalisation Z."""
+        """Return attraction and repulsion between two points at each distance in r; p is their affinity, Z = Σ k."""
         return self.objective_from_rows(np.array([[0.0, 1.0], [1.0, 0.0]])).pair_forces(np.asarray(r), p, Z)
 
     def __sklearn_tags__(self) -> Any:
@@ -392,7 +393,7 @@ class Embedding(SharedParameters, Estimator):
 
     def _schedule(self, n: int) -> Schedule:
         early, late = float(self.resolve_early_exaggeration()), float(self.exaggeration)
-        return Schedule(self._iterations(n), self.learning_rate, early, late)
+        return make_schedule(self.resolve_n_iter(n), self.learning_rate, early, late)
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks, self.random_state)

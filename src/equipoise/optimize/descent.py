@@ -48,9 +48,10 @@ class State:
     age: int = 0  # steps since the momentum was last reset
     order: Array | None = None  # U[t] is point order[t]; None: input order
     curve: list[tuple[int, float]] = field(default_factory=list)
-    stopped: str = "n_iter"  # reason: n_iter, min_grad_norm, min_loss_change or callback
+    stopped: str = "n_iter"  # reason: n_iter, min_grad_norm, min_loss_change, remaining_gain or callback
     early_undone: bool = False  # early exaggeration only contracted the map, so the late phase began at `origin`
     due: Array | None = None  # negative sampling: the iteration at which each edge attracts next
+    energy: list[tuple[int, float, float]] = field(default_factory=list)  # iteration, kinetic and potential energy
 
     @classmethod
     def start(cls, U: Array) -> State:
@@ -69,6 +70,7 @@ class State:
         self.U = U if self.order is None else U[self.order]
         self.iteration, self.phase = iteration, phase
         self.curve = [point for point in self.curve if point[0] <= iteration]
+        self.energy = [point for point in self.energy if point[0] <= iteration]
 
     def reset_momentum(self) -> None:
         """Reset velocity and gains, which are no longer valid after the forces change."""
@@ -80,12 +82,16 @@ class State:
         curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
         arrays: dict[str, Any] = {name: to_numpy(getattr(self, name)) for name in ("U", "velocity", "gain")}
         arrays["order"] = None if self.order is None else to_numpy(self.order)
-        return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
+        left_out = {"origin"} if self.energy else {"origin", "energy"}  # earlier versions know no energy
+        others = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**others, **arrays, "curve": curve}
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
+        plain = {"energy": [], **plain}
         check_names(plain, vars(self).keys() - {"origin"})
         check_numbers(plain, integers=("iteration", "phase", "age"), floats=("loss", "settling"))
+        energy = [(int(iteration), float(kinetic), float(loss)) for iteration, kinetic, loss in plain["energy"]]
         arrays: dict[str, Any] = {}
         for name in ("U", "velocity", "gain"):
             value = check_array(plain[name], name, self.origin.shape)
@@ -101,7 +107,7 @@ class State:
             if not np.array_equal(np.sort(order), np.arange(n)):
                 raise ValueError(f"the saved order of the points is not a permutation of 0 to {n - 1}")
             order = on_device_of(self.origin, np.ascontiguousarray(order))
-        vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"])})
+        vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"]), "energy": energy})
 
 
 def check_names(plain: dict[str, Any], expected: Set[str]) -> None:
@@ -139,9 +145,10 @@ S = TypeVar("S", bound=RunState)
 
 
 class Steps(ABC, Generic[S]):
-    """The steps of a descent. Subclasses define `move` and `current_map`, and may override the other methods."""
+    """Takes the steps of a descent. Subclasses define `move` and `current_map`, and can override the other methods."""
 
     reports_without_callbacks = True  # False if the loss is expensive and only callbacks need it
+    late_from = 0  # the iteration after which the loss is expected to decrease steadily
 
     def start_progress(self, n_iter: int, done: int) -> list[Callback]:
         """Begin the progress display and return the callbacks that update it."""
@@ -155,9 +162,9 @@ class Steps(ABC, Generic[S]):
         return True
 
     def evaluate(self, state: S, loss: bool) -> float:
-        """Evaluate the state, for example its gradient, and return the loss, which may be NaN if `loss` is False.
+        """Compute what the next step needs, for example the gradient, and return the loss.
 
-        The next step reuses the evaluation.
+        If `loss` is False, the result can be NaN. The next step reuses the computed values.
         """
         return np.nan
 
@@ -181,7 +188,7 @@ class Steps(ABC, Generic[S]):
         """Take one step; return False, with state.stopped set, if no step lowers the loss."""
 
     def skip_ahead(self, state: S, last: int) -> None:
-        """Take several steps at once, at most up to iteration `last` or the next report; the default takes none."""
+        """Take several steps in one call, up to iteration `last` or the next report at most; the default takes none."""
 
     def final_loss(self, state: S) -> float | None:
         """Return the loss to report after the last iteration; None if the regular reports include it."""
@@ -202,9 +209,9 @@ def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Ca
 
 
 class _Computation:
-    """A context for computations. At exit, the program waits for the computations in daemon threads.
+    """A context around every computation, so that the program waits at exit for computations in daemon threads.
 
-    Without the wait, the process may abort. CPython before 3.14 unwinds the stack of a daemon thread that takes the GIL
+    Without the wait, the process can abort. CPython before 3.14 unwinds the stack of a daemon thread that takes the GIL
     while the interpreter ends, and compiled code that must not throw, such as SciPy's FFT and PyTorch, then aborts.
     """
 
@@ -245,7 +252,7 @@ computation = _Computation()
 
 
 class Descent(Generic[S]):
-    """An optimisation that is advanced with `step` or `run`; the map has the same bytes with either.
+    """An optimisation that is advanced with `step` or `run`; both give byte-identical maps.
 
     An iteration reports the loss to callbacks and stopping rules if a report is due, takes a step, and writes a
     checkpoint if one is due.
@@ -323,10 +330,10 @@ class Descent(Generic[S]):
 
     @on_one_blas_thread
     def evaluate(self, loss: bool | None = None) -> float:
-        """Evaluate the current state and return its loss, which may be NaN if `loss` is False.
+        """Compute what the next step needs at the current state, for example the gradient, and return the loss.
 
-        By default, `loss` is True if a report is due. If a change of phase is due, it happens first. The next step
-        reuses this evaluation.
+        If `loss` is False, the result can be NaN; by default, `loss` is True if a report is due. If a change of phase
+        is due, it happens first. The next step reuses the computed values.
         """
         with computation:
             self.steps.prepare(self.state)

@@ -1,4 +1,4 @@
-"""Gradient steps: forces from an objective and an engine, phases of exaggeration, and stopping rules."""
+"""Takes gradient steps, with forces from an objective and an engine, phases of exaggeration, and stopping rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..engines import Engine
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import State, Steps
-from .rules import Phase, Rule
+from .rules import Phase, Rule, remaining_gain
 
 # Fraction of the initial spread below which a map counts as collapsed; chosen. Low, because a map from a random start
 # first loses its fast modes and shrinks for a while before it expands.
@@ -28,21 +28,21 @@ LOCALITY = 4096  # points in 2-D that fit in a first-level cache of 32 KiB: fewe
 
 
 class Force(NamedTuple):
-    """The force on each point, with the loss and the stiffness of the attraction."""
+    """The force on each point, the loss, and the stiffness, from which a rule computes its automatic learning rate."""
 
     total: Array  # (n, d): attraction + repulsion
     loss: float  # NaN unless requested
-    stiffness: float  # total weight of the attraction, from which a rule derives its automatic rate
+    stiffness: float  # a scale of the curvature of the loss, for most losses exaggeration · Σ P
 
 
 class Forces(Protocol):
-    """Source of the forces for gradient steps."""
+    """Computes the forces for gradient steps; implemented by `EngineForces` and by `FrozenForces` (placement.py)."""
 
     length: float  # length scale of the kernel
     mass: float  # Σ P, the scale of the gradient
 
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
-        """Return the force on each point at U (n, d), the loss (NaN unless `loss`) and the stiffness."""
+        """Return the force on each point at U (n, d), the loss (can be NaN if `loss` is False) and the stiffness."""
         ...
 
     def sort(self, U: Array) -> Array | None:
@@ -50,12 +50,15 @@ class Forces(Protocol):
         ...
 
     def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
-        """Take up to `count` steps at once while the map is wider than `min_width`; may do nothing."""
+        """Take up to `count` steps by replaying steps recorded on a GPU; take none if the engine cannot replay.
+
+        Stop when the map becomes narrower than `min_width`.
+        """
         ...
 
 
 class EngineForces:
-    """Forces of an objective, computed by an engine on its device, with the points in a given order."""
+    """Computes the forces of an objective with an engine; `order`, if given, is the order of the points in U."""
 
     def __init__(self, objective: Objective, engine: Engine, order: Array | None = None):
         self.engine = engine
@@ -68,9 +71,10 @@ class EngineForces:
         return Force(balance.attraction + balance.repulsion, balance.loss, balance.stiffness)
 
     def sort(self, U: Array) -> Array | None:
-        """Sort the points in Morton order if this makes the engine faster, and return the order, or None if not sorted.
+        """Sort the points in Morton order, so that neighbours in the map are close in memory, and return the order.
 
-        Maps of fewer than LOCALITY points or of more than 3 dimensions are not sorted.
+        Return None, without sorting, if this does not make the engine faster, or if the map has fewer than LOCALITY
+        points or more than 3 dimensions.
         """
         if not self.engine.traits.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
@@ -83,7 +87,7 @@ class EngineForces:
 
 
 class GradientSteps(Steps[State]):
-    """Steps of an optimiser rule against the gradient, in phases of exaggeration.
+    """Takes the steps of an optimiser rule against the gradient, in phases that differ in exaggeration.
 
     Parameters
     ----------
@@ -100,6 +104,7 @@ class GradientSteps(Steps[State]):
     def __init__(self, forces: Forces, geometry: Geometry, rule: Rule, phases: Sequence[Phase]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
+        self._kinetic_energy: Callable[[State, Array, float], float] | None = getattr(rule, "kinetic_energy", None)
         self._evaluated: tuple[Array, float, float] | None = None  # gradient, loss, stiffness at the current state
         self._has_loss = False  # whether they were evaluated with the loss
         self._min_width: tuple[int, float] = -1, 0.0  # phase and its minimum width, for replayed steps
@@ -109,6 +114,10 @@ class GradientSteps(Steps[State]):
         other = copy(self)
         other.phases, other.ends = phases, list(accumulate(phase.n_iter for phase in phases))
         return other
+
+    @property
+    def late_from(self) -> int:  # type: ignore[override]
+        return self.ends[-2] if len(self.ends) > 1 else 0
 
     def phase(self, state: State) -> Phase:
         return self.phases[max(state.phase, 0)]
@@ -136,19 +145,23 @@ class GradientSteps(Steps[State]):
             self._end_exaggeration(state)
 
     def _end_exaggeration(self, state: State) -> None:
-        """Reset the momentum; undo an early phase that only contracted the map; sort the points.
+        """Reset the momentum, undo an early phase that only contracted the map, and sort the points.
 
-        Too much exaggeration for the data (no clusters, few points) contracts the map towards a point. The late phase
-        then starts from the initial map, with the remaining iterations.
+        If the forces do not change, a rule with a kinetic energy keeps its velocities. Too much exaggeration for the
+        data (no clusters, few points) contracts the map towards a point. The late phase then starts from the initial
+        map, with the remaining iterations.
         """
-        state.reset_momentum()
-        exaggerated = self.phases[0].exaggeration > self.phase(state).exaggeration
+        before, after = self.phases[0].exaggeration, self.phase(state).exaggeration
+        if before != after or self._kinetic_energy is None:
+            state.reset_momentum()
+        exaggerated = before > after
         if exaggerated and contracted(state.U, state.origin):
             first = state.curve[0][1]
             if self.forces.at(state.U, 1.0, True).loss > NO_GAIN * first:
                 state.U, state.early_undone = state.origin, True
         if (order := self.forces.sort(state.U)) is not None:
-            state.U, state.order = state.U[order], order
+            state.U, state.velocity, state.gain = state.U[order], state.velocity[order], state.gain[order]
+            state.order = order
 
     def is_report_due(self, state: State, n_iter: int) -> bool:
         return state.iteration < n_iter and state.iteration % self.rule.every == 0
@@ -161,6 +174,18 @@ class GradientSteps(Steps[State]):
     def _gradient(self, state: State, phase: Phase, loss: bool) -> tuple[Array, float, float]:
         force = self.forces.at(state.U, phase.exaggeration, loss)
         return -self.geometry.tangent(state.U, force.total), force.loss, force.stiffness
+
+    def on_report(self, state: State) -> None:
+        """Record the energies, if the rule has a kinetic energy (`Dynamics`)."""
+        if self._kinetic_energy is not None:
+            self.evaluate(state, loss=False)
+            assert self._evaluated is not None
+            gradient, _, stiffness = self._evaluated
+            rate = self._rate(stiffness, self.phase(state), len(gradient))
+            state.energy.append((state.iteration, self._kinetic_energy(state, gradient, rate), state.loss))
+
+    def _rate(self, stiffness: float, phase: Phase, n: int) -> float:
+        return self.rule.auto_rate(n, stiffness, self.forces.length) if phase.rate is None else phase.rate
 
     def check_loss(self, state: State, loss: float) -> None:
         if not np.isfinite(loss):
@@ -186,7 +211,14 @@ class GradientSteps(Steps[State]):
         state.settling = state.loss
         if float((gradient**2).sum()) ** 0.5 * self.forces.length < rule.min_grad_norm * self.forces.mass:
             return "min_grad_norm"
+        if self._is_converged(state):
+            return "remaining_gain"
         return "min_loss_change" if settled else None
+
+    def _is_converged(self, state: State) -> bool:
+        """Return whether the remaining gain was below the gap of the phase at the last two reports."""
+        gap, start = self.phase(state).gap, self.late_from
+        return all(remaining_gain(curve, start) < gap for curve in (state.curve, state.curve[:-1])) if gap else False
 
     def move(self, state: State) -> bool:
         self.evaluate(state, loss=False)
@@ -198,9 +230,8 @@ class GradientSteps(Steps[State]):
 
     def _advance(self, state: State, gradient: Array, stiffness: float, phase: Phase) -> None:
         """Take one step of a phase against the gradient at state.U."""
-        rule, length = self.rule, self.forces.length
-        rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
-        step = rule.step(state, gradient, rate, phase.late, length)
+        rate = self._rate(stiffness, phase, len(gradient))
+        step = self.rule.step(state, gradient, rate, phase.late, self.forces.length)
         state.U, state.velocity = self.geometry.move(state.U, step, state.velocity, centred=self.centred)
         state.iteration += 1
 

@@ -9,12 +9,15 @@ import numpy as np
 
 from ..engines import Sampled
 from ..optimize.descent import State
-from ..optimize.negative_sampling import NegativeSamplingSteps
+from ..optimize.negative_sampling import EdgeSamplingSteps, NegativeSamplingSteps
 from .forces import ForceProblem
 
 
 class NegativeSamplingProblem(ForceProblem):
-    """The effective cross-entropy of UMAP. The optimiser samples edges and negatives; it computes no full gradient."""
+    """UMAP's problem with the effective loss, minimised by sampling edges and negatives (random points that repel).
+
+    The optimiser never computes the full gradient.
+    """
 
     engine: Sampled
 
@@ -22,7 +25,7 @@ class NegativeSamplingProblem(ForceProblem):
     def engine_name(self) -> str:
         return "negative_sampling"
 
-    def _steps(self, state: State, n_iter: int) -> NegativeSamplingSteps:
+    def _steps(self, state: State, n_iter: int) -> EdgeSamplingSteps:
         phases = self.schedule.phases(n_iter)
         return NegativeSamplingSteps(self.objective, self.engine, self.geometry, self.rule, phases)
 

@@ -1,4 +1,4 @@
-"""Shortest paths in a neighbour graph: the geodesic distances of Isomap, computed row by row on demand."""
+"""Compute the geodesic distances of Isomap, lengths of shortest paths in a neighbour graph, row by row on demand."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from scipy.sparse import csgraph
 
 from .. import _core
 from .._plural import plural
+from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import compiled_pattern, entry_rows, make_csr
 from ..arrays.namespace import is_integer
-from ..data import check_distances, check_neighbors, check_table, is_neighbors
+from ..data import check_distances, check_neighbors, check_new_distances, check_table, is_neighbors
 from ..neighbors.search import Searcher, check_n_threads, nearest_neighbors
 from .base import MetricSpace
 
 Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points → their nearest pair, its distance
 
 
+@tagged("spaces.GraphGeodesic")
 class GraphGeodesic(MetricSpace):
-    """n points with the length of the shortest path between them in a neighbour graph (Tenenbaum et al. 2000).
+    """n points; the distance of two is the length of the shortest path in a neighbour graph (Tenenbaum et al. 2000).
 
     `distances(i, j)` runs Dijkstra's algorithm from each of the points i, or from each of the points j if j is shorter.
-    `from_table` builds the graph from coordinates.
+    `from_table` builds the graph from coordinates. New points are described by their edges to points of the graph: a
+    sparse matrix (m, n) of lengths, or (indices, distances), each of shape (m, k); or by a dense array (m, n) of
+    their distances to all points.
 
     Parameters
     ----------
@@ -56,11 +60,11 @@ class GraphGeodesic(MetricSpace):
     def from_table(
         cls, X: Any, n_neighbors: int = 10, *, metric: Any = "euclidean", n_threads: int = 1
     ) -> GraphGeodesic:
-        """Return the geodesics of the graph that connects each row of a table to its nearest neighbours.
+        """Return the space for the graph that connects each row of a table to its nearest neighbours.
 
-        If the graph has several components, they are connected by the shortest bridges, with a warning: the shortest
-        edge out of each component but the largest is added, as in Borůvka's algorithm for minimum spanning trees, until
-        one component remains.
+        If the graph has several components, it is connected by additional edges, called bridges, and a warning is
+        issued. As in Borůvka's algorithm for minimum spanning trees, the shortest edge out of each component but the
+        largest is added, and this is repeated until one component remains.
 
         Parameters
         ----------
@@ -86,12 +90,23 @@ class GraphGeodesic(MetricSpace):
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
             return self._block(j, i).T
-        edges, distances = self._edges, np.empty((len(i), self.n))
+        edges, distances = self.edges, np.empty((len(i), self.n))
         _core.shortest_paths(compiled_pattern(edges), edges.data, i, distances, self.n_threads)
         return distances if np.array_equal(j, np.arange(self.n)) else distances[:, j]
 
+    def _new_block(self, X: Any, j: Array) -> Array:
+        if not (sparse.issparse(X) or is_neighbors(X)):
+            return super()._new_block(X, j)
+        edges = check_neighbors(X, self.n) if is_neighbors(X) else check_new_distances(X, self.n)
+        if not np.diff(edges.indptr).all():
+            i = int(np.diff(edges.indptr).argmin())
+            raise ValueError(f"new point {i} has no edge to a point of the graph; store at least one edge per row")
+        first, where = np.unique(edges.indices, return_inverse=True)
+        paths = edges.data[:, None] + self.distances(first, j)[where]
+        return np.minimum.reduceat(paths, edges.indptr[:-1], axis=0)
+
     @cached_property
-    def _edges(self) -> Matrix:
+    def edges(self) -> Matrix:
         """The graph as a symmetric CSR matrix; an edge stored with two lengths has the shorter one."""
         rows, columns = entry_rows(self.graph), self.graph.indices
         begin, end = np.concatenate([rows, columns]), np.concatenate([columns, rows])
@@ -106,7 +121,8 @@ class GraphGeodesic(MetricSpace):
 def connect_components(graph: Matrix, closest: Closest) -> Matrix:
     """Return a graph, CSR (n, n), with bridges added between its components; warn if there are several components.
 
-    `closest(a, b)` returns the nearest points of two sets, one of each, and their distance.
+    For two sets of points, `closest(a, b)` returns the point of a and the point of b that are nearest to each other,
+    and their distance.
     """
     n, bridges = graph.shape[0], []
     count, part = csgraph.connected_components(graph, directed=False)
@@ -125,7 +141,7 @@ def connect_components(graph: Matrix, closest: Closest) -> Matrix:
     warn(
         f"the neighbour graph has {count} components, of {_largest(sizes)} points; they are connected by"
         f" {plural(len(bridges), 'bridge')}, of length {lengths} between points {i[length.argmax()]} and"
-        f" {j[length.argmax()]}; a larger n_neighbors may connect them better",
+        f" {j[length.argmax()]}; a larger n_neighbors could connect them without bridges",
     )
     rows = np.concatenate([entry_rows(graph), i])
     columns, values = np.concatenate([graph.indices, j]), np.concatenate([graph.data, length])

@@ -1,4 +1,4 @@
-"""Checks of precomputed input: neighbours, affinities, and distances to new points."""
+"""Check precomputed input: neighbours, affinities, and distances from new points to fitted points."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _two_tables(X: Any) -> tuple[Array, Array]:
         )
     if indices.dtype.kind not in "iu":
         raise ValueError(
-            f"indices must be integers, got {indices.dtype}; the pair is (indices, distances), while scikit-learn's"
-            " kneighbors returns (distances, indices)"
+            f"indices must be integers, got {indices.dtype}; pass the pair (indices, distances), in this order:"
+            " scikit-learn's kneighbors returns (distances, indices)"
         )
     if distances.dtype.kind not in "iuf":
         raise ValueError(f"distances must be numbers, got {distances.dtype}")
@@ -85,8 +85,8 @@ def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None
     if missing.size:
         i, t = missing[0]
         raise ValueError(
-            f"row {first + i} of indices has -1 at column {t}: the search found too few neighbours; request"
-            " fewer, or search more thoroughly (nprobe or efSearch in faiss)"
+            f"row {first + i} of indices has -1 at column {t}, which means that the search found fewer neighbours than"
+            " requested; request fewer, or search more thoroughly (nprobe or efSearch in faiss)"
         )
     outside = np.argwhere((indices < 0) | (indices >= n))
     if outside.size:
@@ -144,6 +144,24 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
             " add a neighbour, or remove the point"
         )
     return P
+
+
+def check_kernel_matrix(K: Any, n: int | None = None) -> Array:
+    """Return a precomputed kernel as float64: symmetric (n, n), or (m, n) between new points and n fitted points."""
+    own = n is None
+    K = as_numbers(K, ensure_min_samples=2 if own else 1)
+    if K.shape[1] != (K.shape[0] if own else n):
+        wanted = "be square" if own else f"have shape (m, {n}), one column per fitted point"
+        raise ValueError(f"a precomputed kernel must {wanted}; got shape {K.shape}")
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise ValueError(f"a precomputed kernel must be finite, but K[{i}, {j}] = {K[i, j]}")
+    if own and (asymmetric := np.argwhere(np.abs(K - K.T) > 1e-8 * np.abs(K).max())).size:
+        i, j = asymmetric[0]
+        raise ValueError(
+            f"a precomputed kernel must be symmetric, but K[{i}, {j}] = {K[i, j]:g} and K[{j}, {i}] = {K[j, i]:g}"
+        )
+    return K
 
 
 def _clear_diagonal(P: Matrix) -> None:
