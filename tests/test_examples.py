@@ -32,6 +32,7 @@ PICTURES = {
     "shape_retrieval.py": ["shape_retrieval.png"],
     "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
+    "starts.py": ["starts.png"],
     "stability.py": ["figure_1.png", "stability.png"],
     "sweep.py": ["grid.png", "sweep.png", "toys.png"],
     "tissot.py": ["tissot.png", "tissot_digits.png"],
@@ -245,6 +246,13 @@ def test_spectrum(tmp_path, monkeypatch, capsys):
     assert len(kept) == 8
     assert kept[1] < kept[3] < kept[5]  # exaggeration 20, 4, 1
     assert kept[7] > kept[3]  # UMAP keeps more than an exaggeration of 4
+
+
+def test_starts(tmp_path, monkeypatch, capsys):
+    losses = printed_numbers(run_example("starts.py", tmp_path, monkeypatch, capsys), "loss per point")
+    assert len(losses) == 8
+    for *starts, chosen in (losses[:4], losses[4:]):
+        assert chosen <= min(starts) + 0.01 and chosen < 0.7 * starts[0]
 
 
 def test_trust(tmp_path, monkeypatch, capsys):

@@ -91,7 +91,7 @@ def test_lle_from_distances_raises_before_all_pairs_are_allocated(monkeypatch):
 
 @pytest.mark.parametrize("method", [eq.ClassicalMDS(n_landmarks=20), eq.Isomap(n_landmarks=20)], ids=repr)
 def test_landmarks_beyond_the_available_memory_raise(method, monkeypatch):
-    monkeypatch.setattr("equipoise.methods.scaling.available_memory", lambda: 1e3)
+    monkeypatch.setattr("equipoise.methods.nearest_gram.available_memory", lambda: 1e3)
     message = r" of 60 points with n_landmarks=20 needs about 3.84e-05 GB.*; use fewer rows or a smaller n_landmarks$"
     with pytest.raises(MemoryError, match=type(method).__name__ + message):
         method.fit(np.random.default_rng(0).normal(size=(60, 5)))

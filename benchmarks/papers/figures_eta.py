@@ -9,6 +9,7 @@ import numpy as np
 from experiment import Ledger, Task, minus, scores
 from panels import draw_maps
 from scipy.spatial import procrustes
+from verdicts import Verdict
 
 import equipoise as eq
 
@@ -56,8 +57,9 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
         f"g-SNE, α = {minus(ALPHA)}, β = {BETA:g}; {task.source.title('mnist-6k')}. 1/(η + r^β) is 1/(1 +"
         " (r/η^(1/β))^β) up to a factor that cancels in Q: η is a unit of length, and the minima of the loss are the"
-        " same for every η, up to scale. The effect of η in the paper is one of the optimiser: initial map and"
-        " learning rate are fixed while the unit changes. First row of the picture: start and steps in units of the"
+        " same for every η, up to scale. That holds for eq. 13. In the paper's program Q is (r + η)^(−β), and η"
+        " changes the ratio of attraction and repulsion itself (section `program`); besides, its start and learning"
+        " rate are fixed while the unit changes. First row of the picture: start and steps in units of the"
         " kernel, the library's default. Second row: a start with standard deviation 1 and a learning rate of"
         f" {RATE:g} at every η, exaggeration 4, as in the paper's program. R² is the Procrustes R² with the map at η ="
         " 1.",
@@ -70,3 +72,10 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
             rows.append([*row, f"{score['width']:.2f}"])
     head = ["", "η", "1-NN error", "Davies-Bouldin index of the classes", "R²", "spread of the map / η^(1/β)"]
     return [*lines, *common.table(head, rows), "", f"![Maps]({task.folder.name}/fig10.png)"]
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    units, fixed = values["eta"].values()
+    least = min(score["same"] for score in units)
+    evidence = f"R² with the map at η = 1 at least {least:.3f}; {min(s['same'] for s in fixed):.3f} with fixed steps"
+    return [Verdict("001 Fig. 10", "under eq. 13, η changes the map", "no" if least > 0.95 else "yes", evidence)]

@@ -11,6 +11,7 @@ from experiment import Ledger, Task
 from panels import draw_maps
 from scipy.spatial import procrustes
 from sklearn.base import clone
+from verdicts import Verdict
 
 import equipoise as eq
 
@@ -58,3 +59,10 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     ]
     head = ["method", "steps", "Procrustes R² with the eigenvector map", "relative excess of the loss"]
     return [*lines, *common.table(head, rows), "", f"![Maps]({task.folder.name}/002_fig2.png)"]
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    least = min(found["r2"] for found in values["flow"].values())
+    evidence = f"R² with the eigenvector map at least {least:.8f}"
+    claim = "gradient descent reaches the maps of PCA, classical MDS and Isomap"
+    return [Verdict("002 Fig. 2", claim, "yes" if least > 0.9999 else "no", evidence)]

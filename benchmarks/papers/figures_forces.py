@@ -8,6 +8,7 @@ import common
 import numpy as np
 from experiment import Ledger, Task
 from panels import save
+from verdicts import Verdict
 
 import equipoise as eq
 
@@ -59,3 +60,9 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         rows.append([name, *(f"{a:.3f} / {b:.3f}" for a, b in both), f"{found['off']:.0e}"])
     head = ["attraction / repulsion", *(f"r = {r:g}" for r in AT), "difference from Table 1"]
     return [*lines, *common.table(head, rows), "", f"![Force laws]({task.folder.name}/fig3.png)"]
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    off = max(found["off"] for found in values["forces"].values())
+    evidence = f"largest relative difference {off:.0e}"
+    return [Verdict("001 Table 1, Fig. 3", "the force laws", "yes" if off < 1e-6 else "no", evidence)]

@@ -7,6 +7,7 @@ from typing import Any
 import common
 from experiment import Ledger, Task, scores
 from panels import draw_images, draw_maps
+from verdicts import Verdict
 
 import equipoise as eq
 from equipoise.evaluate import neighbor_recall
@@ -46,3 +47,13 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     lines += common.table(["method", "1-NN error", "Davies-Bouldin index of the classes"], rows)
     lines += ["", f"![Faces]({task.folder.name}/fig16.png)", "", "Fig. 17: the second map as images.", ""]
     return [*lines, f"![Faces]({task.folder.name}/fig17.png)"]
+
+
+def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
+    sixes, faces = values["sixes"], values["faces"]
+    kept = ", ".join(f"{name} {recall:.3f}" for name, recall in sixes.items())
+    wrong = ", ".join(f"{name} {found['error']:.1%}" for name, found in faces.items())
+    return [
+        Verdict("001 Fig. 8", "g-SNE separates shapes of sixes better", "not decided (one map)", f"10-NN kept: {kept}"),
+        Verdict("001 Fig. 16", "g-SNE groups faces better", "not decided (one map)", f"1-NN error: {wrong}"),
+    ]

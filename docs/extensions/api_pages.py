@@ -21,6 +21,7 @@ MODULES = (
     "equipoise.divergences",
     "equipoise.pair_losses",
     "equipoise.neighbors",
+    "equipoise.affinities",
     "equipoise.anndata",
 )
 ELSEWHERE = {"equipoise.neighbors": ("Graph",)}  # public names of a module without __all__ that are defined elsewhere

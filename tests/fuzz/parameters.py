@@ -25,6 +25,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "perplexity": ("auto", 2, 5, 10, 30, [3, 10], 1, 1.5, 1000, {"$": "tuple", "items": [5, 8]}),
     "n_neighbors": (1, 2, 5, 10, 15, 100, "auto"),
     "n_landmarks": (None, 2, 5, 10, 30, 1000),
+    "sampling": ("uniform", "leverage", "random"),
+    "eps": (None, 0.1, 1.0, 1e-9, 0),
     "affinity": ("gaussian", "uniform", "precomputed", "fuzzy"),
     "init": ("auto", "pca", "random", "spectral", "unknown"),
     "solver": ("eigen", "flow", "lbfgs", "majorize", "smacof", "descent"),

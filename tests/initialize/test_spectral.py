@@ -101,9 +101,9 @@ def test_thousands_of_components_are_cheap_and_separate(sizes, monkeypatch):
     W, labels = blocks(sizes)
     solved, eigenmap = [], module._eigenmap
 
-    def count(part, d):
+    def count(part, d, tol):
         solved.append(part.shape[0])
-        return eigenmap(part, d)
+        return eigenmap(part, d, tol)
 
     monkeypatch.setattr(module, "_eigenmap", count)
     Y = spectral(W, 2, seed())

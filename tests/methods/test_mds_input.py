@@ -97,7 +97,7 @@ def test_transform_rejects_invalid_input():
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of the dissimilarities does not determine"),
         (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "not available after a fit to sparse distances"),
         (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and nonnegative"),
-        (eq.MDS(n_iter=2), City(X), D, "cannot contain new points"),
+        (eq.MDS(n_iter=2), City(X), D[:, :5], r"expected distances \(m, 70\) to the fitted points"),
     ]:
         with pytest.raises(ValueError, match=message):
             method.fit(data).transform(new)

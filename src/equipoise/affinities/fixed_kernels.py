@@ -21,7 +21,7 @@ from ..arrays.csr import entry_rows, make_csr
 from ..arrays.namespace import require
 from ..inputs import Input
 from ..kernels import Kernel
-from ..linalg.nystrom import choose
+from ..linalg.landmark_choice import choose
 from ..progress import stage
 from .perplexity import of_rows
 

@@ -22,7 +22,7 @@ from ..arrays.namespace import check_random_state, is_integer
 from ..inputs import make_input
 from ..inputs.neighbor_graphs import check_n_neighbors, neighbor_graph
 from ..linalg.definite import solver
-from ..linalg.nystrom import choose
+from ..linalg.landmark_choice import choose
 from ..linalg.pca import one_blas_thread
 from ..neighbors.search import check_n_threads
 from ..spaces.base import check_points

@@ -25,38 +25,39 @@ STEPS = 100  # smoothing steps if the Lanczos iteration does not converge; chose
 FILL = 0.8  # fraction of its cell that a component covers; chosen
 
 
-def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
+def spectral(W: Matrix, d: int, rng: np.random.RandomState | None, tol: float | None = None) -> Array:
     """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y.
 
     The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003).
     If there are several connected components, the equation is solved for each of them, except that a component of at
     most TINY points becomes a circle. Each component is scaled to a cell whose volume is proportional to its number of
     points, and the cells are placed row by row, the largest first. As in `principal_components`, the map has standard
-    deviation 1 along the first axis, and a little noise is added. If W is on a device, the eigenvectors are computed on
-    that device; with few points (see `_on_device`) or several components, they are computed on the CPU.
+    deviation 1 along the first axis, and a little noise is added, unless `rng` is None. If W is on a device, the
+    eigenvectors are computed on that device; with few points (see `_on_device`) or several components, they are
+    computed on the CPU. `tol` is the error of an eigenvalue, by default TOLERANCE.
     """
     if is_on_device(W):
-        Y = _on_device(W, d)
+        Y = _on_device(W, d, tol)
         if Y is not None:
             return finish(Y - Y.mean(axis=0), d, rng)
         W = on_host(W)
     with one_blas_thread():
         members = _components(W)
         if len(members) == 1:
-            Y = _eigenmap(W, d)
+            Y = _eigenmap(W, d, tol)
             return finish(Y - Y.mean(axis=0), d, rng)
         cells = np.array([len(rows) ** (1 / d) for rows in members])
         corners = shelves(cells, d)
         Y = np.empty((W.shape[0], d))
         for rows, side, corner in zip(members, cells, corners, strict=True):
-            Y[rows] = corner + side / 2 * (1 + FILL * _in_unit_box(W, rows, d))
+            Y[rows] = corner + side / 2 * (1 + FILL * _in_unit_box(W, rows, d, tol))
     return finish(Y - Y.mean(axis=0), d, rng)
 
 
-def _on_device(W: Any, d: int) -> Array | None:
+def _on_device(W: Any, d: int, tol: float | None) -> Array | None:
     """Return the eigenmap of affinities on a device; None if n ≤ SMALL, n < 5 d, or there are several components."""
     n = W.shape[0]
-    return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d)
+    return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d, tol)
 
 
 def _components(W: Matrix) -> list[Array]:
@@ -94,12 +95,12 @@ def shelves(sides: Array, d: int) -> Array:
     return corners
 
 
-def _in_unit_box(W: Matrix, rows: Array, d: int) -> Array:
+def _in_unit_box(W: Matrix, rows: Array, d: int, tol: float | None) -> Array:
     """Return the map (m, d) of one component, with coordinates in [−1, 1]."""
     m = len(rows)
     if m <= TINY:
         return _ring(m, d)
-    scores = _eigenmap(_submatrix(W, rows), d)
+    scores = _eigenmap(_submatrix(W, rows), d, tol)
     Y = np.zeros((m, d))
     Y[:, : scores.shape[1]] = scores / np.maximum(np.abs(scores).max(axis=0), np.finfo(np.float64).tiny)
     return Y
@@ -124,9 +125,9 @@ def _submatrix(W: Matrix, rows: Array) -> Matrix:
     return sparse.csr_matrix((part.data, np.searchsorted(rows, part.indices), part.indptr), shape=(len(rows),) * 2)
 
 
-def _eigenmap(W: Matrix, d: int) -> Array:
+def _eigenmap(W: Matrix, d: int, tol: float | None) -> Array:
     """Return the eigenmap (n, min(d, n − 1)) of one component; warn if its eigenvectors do not converge."""
-    Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
+    Y, converged = eigenmap(W, d, TOLERANCE if tol is None else tol, RESTARTS, STEPS)
     if not converged:
         _warn_not_converged(W.shape[0])
     return to_numpy(Y)

@@ -193,10 +193,10 @@ class Input(ScaledDistances):
         """Return the same as `neighbors`, but with d² computed in float64 and stored in a SciPy matrix."""
         return self.neighbors(k, n_threads)
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Any:
-        """Return the first d principal components (n, d) of the points, with a little noise added.
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Any:
+        """Return the first d principal components (n, d) of the points, with a little noise drawn by `rng`.
 
-        The components are scaled so that the first has standard deviation 1.
+        The components are scaled so that the first has standard deviation 1. If `rng` is None, there is no noise.
         """
         return principal_coordinates(self.squared(), d, rng)
 

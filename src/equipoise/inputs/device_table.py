@@ -142,7 +142,7 @@ class DeviceTable(Input):
     def check_power(self, power: int) -> None:
         _check_range(self.X, power)
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Any:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Any:
         """Return the same as `linalg.pca.principal_components`, but with noise generated on the device."""
         X = ((self.X - self._center) / self._scale).float()
         return finish(principal_scores(X, d), d, rng)

@@ -114,7 +114,7 @@ class Distances(Input):
             )
         return np.asarray(X[:, columns])
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         if self.sparse:
             raise ValueError(
                 'init="pca" needs coordinates or all distances; with a sparse graph use init="random" or "spectral"'
@@ -153,7 +153,7 @@ class Affinities(Input):
     def check_new(self, X: Any) -> Matrix:
         return check_affinities(X, self.n)
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         raise ValueError(
             'init="pca" needs coordinates or all distances; with affinities use init="random" or "spectral"'
         )

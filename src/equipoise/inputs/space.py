@@ -12,7 +12,8 @@ from .._tags import tagged
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.namespace import to_numpy
-from ..linalg.nystrom import Landmarks, choose
+from ..linalg.landmark_choice import choose
+from ..linalg.nystrom import Landmarks
 from ..linalg.pca import finish
 from ..neighbors.vectors import Graph, range_exponent, smallest
 from ..spaces import MetricSpace
@@ -57,7 +58,7 @@ class FromSpace(Input):
             )
         return check_block(np.asarray(self.space.distances(rows, columns), dtype=np.float64), rows, columns)
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         """Return principal components; many points need landmark MDS (de Silva & Tenenbaum 2003)."""
         if self.n <= PRINCIPAL:
             return super().principal(d, rng)

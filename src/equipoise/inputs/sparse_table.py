@@ -98,7 +98,7 @@ class SparseTable(Input):
     def new_block(self, X: Matrix, columns: Array) -> Array:
         return self._between(X, self.X[columns])
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         with one_blas_thread():
             X = make_csr(in_range(self.X.data), self.X.indices, self.X.indptr, self.X.shape)
             return finish(Directions(X, d, centered=True).scores(X), d, rng)

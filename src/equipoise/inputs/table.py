@@ -189,7 +189,7 @@ class Table(Input):
         graph = self.lookup(X, k, [self.metric, min_recall], search) if self.lookup and named else search()
         return graph.into_squared(self.n, self.fix_exponent(graph.distances)), graph.recall
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+    def principal(self, d: int, rng: np.random.RandomState | None) -> Array:
         return principal_components(self.X, d, rng)
 
     def check_new(self, X: Any) -> Array:

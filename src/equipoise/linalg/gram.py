@@ -67,6 +67,22 @@ class Gram:
         """Return the positions (m, d) of new points in a map Y, where `axes` is the result of axes(Y)."""
         raise TypeError(f"{type(self).__name__} must define place()")
 
+    @property
+    def spectrum_size(self) -> int:
+        """Number of eigenvalues that `spectrum` returns."""
+        return self.n
+
+    def spectrum(self) -> Array:
+        """Return all eigenvalues, descending, as a NumPy array; if B has a factor with r < n columns, r of them.
+
+        The remaining n − r eigenvalues are 0.
+        """
+        return np.linalg.eigvalsh(to_numpy(self._matrix()))[::-1].copy()
+
+    def _matrix(self) -> Array:
+        """Return a dense symmetric matrix that has all nonzero eigenvalues of B."""
+        raise TypeError(f"{type(self).__name__} must define _matrix()")
+
     def norm(self) -> float:
         """Return an upper bound on the spectral norm ‖B‖₂, at most 1 % too large."""
         return eigen.norm(self.product, self.n)
@@ -90,6 +106,9 @@ class Inner(Gram):
 
     @property
     def source(self) -> Matrix:
+        return self.B
+
+    def _matrix(self) -> Array:
         return self.B
 
     def times(self, V: Array) -> Array:
@@ -140,6 +159,11 @@ class Factor(Gram):
     def source(self) -> Matrix:
         return self.F
 
+    @property
+    def is_centered(self) -> bool:
+        """Whether the mean has been subtracted from `F`."""
+        return self._shift is None
+
     def project(self, V: Array) -> Array:
         """Return the product C F V of the centred coordinates with V (r,) or (r, d)."""
         result = self.F @ V
@@ -184,6 +208,22 @@ class Factor(Gram):
             return float(self.scatter.trace())
         squares = self.F.multiply(self.F).sum() if sparse.issparse(self.F) else sum_squares(self.F)
         return float(squares) - (0.0 if self._shift is None else self.n * float(self._shift @ self._shift))
+
+    @property
+    def spectrum_size(self) -> int:
+        return min(self.F.shape)
+
+    def _matrix(self) -> Array:
+        n, r = self.F.shape
+        return self.scatter if r <= n else self.times(array_like(self.F, np.eye(n)))
+
+    def diagonal(self) -> Array:
+        """Return the diagonal (n,) of B, the squared distances between the rows of F and their mean."""
+        squares = self.F.multiply(self.F).sum(axis=1) if sparse.issparse(self.F) else (self.F**2).sum(axis=1)
+        squares = to_numpy(squares).ravel()
+        if self._shift is None:
+            return squares
+        return np.maximum(squares - to_numpy(2 * (self.F @ self._shift)) + float(self._shift @ self._shift), 0.0)
 
     def top(self, d: int) -> tuple[Array, Array]:
         """Return the d largest eigenvalues, descending, and unit eigenvectors (n, d).

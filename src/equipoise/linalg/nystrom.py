@@ -7,11 +7,8 @@ from scipy import linalg
 
 from .._tags import tagged
 from .._types import Array
-from ..arrays.namespace import to_numpy
-from .gram import Gram
 from .row_products import multiply_rows
 
-PROBES = 64  # rows on which the error of an approximation is estimated; chosen
 ROUNDING = 1e-12  # eigenvalues below this, relative to the largest, are rounding errors
 
 
@@ -46,6 +43,7 @@ class Landmarks:
                 "all landmarks coincide, or the distances between them are far from Euclidean; increase n_landmarks, or"
                 " omit it to use all points"
             )
+        self.values = values[keep][::-1]  # of the landmarks' Gram matrix, in the order of the columns of F
         self._whiten = np.ascontiguousarray((U[:, keep] / np.sqrt(values[keep]))[:, ::-1])
         self.F = self.coordinates(D2.T)
 
@@ -64,35 +62,15 @@ class Landmarks:
         """Return ⟨x − c, x_a − c⟩ (q, m) for landmarks x_a with mean c, from squared distances `d2` (q, m) to them."""
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
-    def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
-        """Return estimates of ‖G − G'‖_F and ‖G‖_F, computed from the q points with the indices `which`.
+    @property
+    def diagonal(self) -> Array:
+        """The squared distances ‖x_i − c‖² (n,) of all points from the mean c of the landmarks."""
+        return self.squared_norms(self.D2.T)
 
-        `D2_rows` (q, n) contains the squared distances from these points to all points.
+    def products_from(self, D2_rows: Array, which: Array) -> Array:
+        """Return the products ⟨x_i − c, x_j − c⟩ (q, n) of the points i with indices `which` and all points j.
 
-        Both matrices are centred at the mean c of the landmarks; centring at the mean of all points can only reduce the
-        norms.
+        `D2_rows` (q, n) contains their squared distances. Products about the mean of all points have smaller norms.
         """
-        s = self.squared_norms(self.D2.T)
-        G = -0.5 * (D2_rows - s[which, None] - s)
-        return sampled_norm(G - self.F[which] @ self.F.T), sampled_norm(G)
-
-
-def sampled_norm(rows: Array) -> float:
-    """Return an estimate of the Frobenius norm of a matrix (n, n) from a uniform sample of its rows (q, n).
-
-    The square of the estimate is unbiased.
-    """
-    q, n = rows.shape
-    return float(np.sqrt(n / q * np.square(rows).sum()))
-
-
-def choose(n: int, m: int, rng: np.random.RandomState) -> Array:
-    """Return the sorted indices of m of n points, drawn uniformly without replacement."""
-    return np.sort(rng.permutation(n)[:m])
-
-
-def factor_error(exact: Gram, approximate: Gram, rng: np.random.RandomState) -> tuple[float, float]:
-    """Return estimates of ‖G − G'‖_F and ‖G‖_F, for G = `exact` and G' = `approximate`, from a sample of their rows."""
-    which = choose(exact.n, min(PROBES, exact.n), rng)
-    rows = to_numpy(exact.rows(which))
-    return sampled_norm(rows - to_numpy(approximate.rows(which))), sampled_norm(rows)
+        s = self.diagonal
+        return -0.5 * (D2_rows - s[which, None] - s)

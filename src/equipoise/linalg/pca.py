@@ -198,7 +198,7 @@ def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads:
 JITTER = 0.01  # standard deviation of the noise, relative to the spread: just enough to separate duplicates
 
 
-def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
+def principal_components(X: Array, d: int, rng: np.random.RandomState | None) -> Array:
     """Return the first d principal components of X, scaled so that the first has standard deviation 1, plus jitter.
 
     Jitter is random noise with standard deviation `JITTER`, which separates duplicates. Components beyond the rank of X
@@ -208,8 +208,8 @@ def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
     ----------
     X : ndarray of shape (n, D)
     d : int
-    rng : RandomState
-        Draws the jitter.
+    rng : RandomState or None
+        Draws the jitter; None for a map without jitter.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
     return finish(scores, d, rng)
 
 
-def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Array:
+def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState | None) -> Array:
     """Return the same as `principal_components`, but computed from squared distances D2 (n, n) by classical scaling.
 
     The components are scaled eigenvectors of −½ C D2 C, where C = I − 11ᵀ/n subtracts the mean.
@@ -284,15 +284,16 @@ def fix_signs(V: Any) -> Any:
     return V * (1 - 2 * xp.astype(largest < 0, V.dtype))
 
 
-def finish(scores: Any, d: int, rng: np.random.RandomState) -> Any:
+def finish(scores: Any, d: int, rng: np.random.RandomState | None) -> Any:
     """Return scores (n, at most d) as a map (n, d) whose first axis has standard deviation 1, plus jitter.
 
     If the first column of the scores is constant, the map is only jitter. `scores` is an array of any library. `rng`
-    draws the jitter; if `scores` is a tensor, `rng` seeds a generator on its device, which draws the jitter.
+    draws the jitter; if `scores` is a tensor, `rng` seeds a generator on its device, which draws the jitter. With `rng`
+    None there is no jitter.
     """
     xp = array_namespace(scores)
     Y = xp.zeros((scores.shape[0], d), dtype=scores.dtype, device=device_of(scores))
     spread = xp.std(scores[:, 0])
     if spread > 0:
         Y[:, : scores.shape[1]] = scores / spread
-    return Y + JITTER * normal_like(Y, rng)
+    return Y if rng is None else Y + JITTER * normal_like(Y, rng)

@@ -126,6 +126,10 @@ class ClassicalEmbedding(Estimator):
         """Return the positions (m, d) of new rows X, which have been checked."""
         raise TypeError(f"{type(self).__name__} must define _place()")
 
+    def _observers(self, model: Model) -> list[Callback]:
+        """Return callbacks with which the method follows its own gradient descent."""
+        return []
+
     def _bytes_per_new_row(self) -> float:
         """Return the bytes that `_place` needs per new row; 0 if they do not depend on the number of fitted points."""
         return 0.0
@@ -213,7 +217,7 @@ class ClassicalEmbedding(Estimator):
     def _flow(self, X: Any) -> None:
         problem, model = self._problem(X)
         try:
-            problem.optimize(callbacks=self.callbacks)
+            problem.optimize(callbacks=[*self.callbacks, *self._observers(model)])
         finally:
             if np.isfinite(problem.Y).all():  # a map that has diverged has no axes
                 self._take_flow(problem, model)

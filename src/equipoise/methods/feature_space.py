@@ -23,7 +23,7 @@ class KernelPCA(ClassicalEmbedding):
     kernel: DataKernel
     gamma: float | None
     _landmarks: Landmarks | None
-    _check_landmarks: Callable[[int], int | None]
+    _uses_landmarks: Callable[[int], bool]
     _from_landmarks: Callable[..., Model]
     _gram_model: Callable[..., Model]
     _place_by_gram: Callable[[Any], Array]
@@ -37,9 +37,9 @@ class KernelPCA(ClassicalEmbedding):
         data, device = kernel_input(X, self.kernel), self._device(X)
         self._record_features(X, data)
         self._check_dimension(data.n, f"n_samples={data.n}")
-        m, features = self._check_landmarks(data.n), FeatureKernel(data, self.kernel, self.gamma)
-        if m is not None:
-            model = self._from_landmarks(data, m, features.squared_to_all, rng, device)
+        with_landmarks, features = self._uses_landmarks(data.n), FeatureKernel(data, self.kernel, self.gamma)
+        if with_landmarks:
+            model = self._from_landmarks(data, features.squared_to_all, rng, device)
             assert self._landmarks is not None
             self._total = Factor(self._landmarks.F).trace()
             return model

@@ -2,99 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from .._plural import plural
 from .._types import Array, Matrix
 from ..affinities.feature_kernels import DataKernel, is_linear
-from ..arrays.csr import dense
-from ..arrays.memory_limits import available_memory, require_memory
-from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
+from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data import is_neighbors
-from ..geometry import Flat
-from ..inputs import Input, make_input
+from ..inputs import make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
-from ..linalg.gram import Factor, Gram, Inner, divide_columns
-from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
+from ..linalg.gram import Factor, Inner, divide_columns
+from ..linalg.landmark_choice import FromRows, choose_landmarks
+from ..linalg.nystrom import Landmarks
 from ..linalg.row_products import multiply_rows, multiply_vector
 from ..memory import require_memory_for_pairs
 from ..neighbors.vectors import is_euclidean
-from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic
-from .closed_form import ClassicalEmbedding, Model
+from .closed_form import Model
 from .estimator import accepts_cupy
 from .feature_space import KernelPCA
+from .nearest_gram import Scaling
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
 LANDMARKS = "use fewer rows or n_landmarks=500"  # advice where all pairs take too much memory
-
-
-@dataclass(eq=False, repr=False)
-class Scaling(ClassicalEmbedding):
-    """Base class of PCA, classical MDS and Isomap, which minimise E = ‖C(G_X − Y Yᵀ)C‖²_F.
-
-    G_X is the Gram matrix of the data, or an approximation of it from some of the points, the landmarks.
-    C = I − 11ᵀ/n subtracts the mean.
-    """
-
-    _: KW_ONLY
-    n_landmarks: int | None = None
-    _landmarks = None
-
-    def _gram_model(self, data: Input, gram: Gram, error: tuple[float, float] = (0.0, 1.0)) -> Model:
-        self.low_rank_error_ = error[0] / error[1] if error[1] > 0 else 0.0
-        return Model(data, GramLoss(gram, error[0]), Flat())
-
-    def _from_landmarks(
-        self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
-    ) -> Model:
-        """Return the model with m landmarks; `squared(i)` returns the squared distances from points i to all points."""
-        what = f"{type(self).__name__} of {data.n:,} points with n_landmarks={m}"  # d², products, a copy and F
-        require_memory(32.0 * data.n * m, what, available_memory(), "use fewer rows or a smaller n_landmarks")
-        chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
-        self._landmarks = Landmarks(squared(chosen), chosen)
-        if self._landmarks.F.shape[1] < self.n_components:
-            raise ValueError(
-                f"{m} landmarks span only {plural(self._landmarks.F.shape[1], 'dimension')}, fewer than"
-                f" n_components={self.n_components}; increase n_landmarks or reduce n_components"
-            )
-        return self._gram_model(
-            data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
-        )
-
-    def _prepare_transform(self, model: Model) -> None:
-        assert isinstance(model.objective, GramLoss)
-        self._gram = model.objective.gram
-        self._axes = self._gram.axes(array_like(self._gram.source, self.embedding_))
-
-    def _place_by_gram(self, new: Any) -> Array:
-        """Return the positions of new points.
-
-        If the Gram matrix is a `Factor`, `new` contains the coordinates of the new points. If it is an `Inner`, `new`
-        contains the squared distances from the new points to all fitted points.
-        """
-        return self._gram.place(array_like(self._gram.source, new), self._axes)
-
-    def _check_landmarks(self, n: int) -> int | None:
-        m = self.n_landmarks
-        if m is None:
-            return None
-        if not is_integer(m) or not self.n_components < m <= n:
-            raise ValueError(
-                f"n_landmarks must be an integer above n_components={self.n_components} and at most n_samples={n},"
-                f" or None for all points; got {m!r}"
-            )
-        return int(m)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -116,7 +54,7 @@ class PCA(KernelPCA, Scaling):
     gamma : float, optional
         The factor γ of the kernel; 1/D by default, or 1 for a kernel of `kernels`.
     n_landmarks : int, optional
-        Number of landmarks, which are random rows of X. The Gram matrix is projected on their span (Nyström;
+        Number of landmarks, which are rows of X. The Gram matrix is projected on their span (Nyström;
         docs/math.md, section 15, bounds the error). A step of solver="flow" then costs O(n · n_landmarks) instead of
         O(n D). None uses all rows.
 
@@ -128,9 +66,6 @@ class PCA(KernelPCA, Scaling):
         Mean of the rows of X; only with kernel="linear".
     explained_variance_, explained_variance_ratio_ : ndarray of shape (d,)
         Variance along each direction, and its fraction of the total.
-    low_rank_error_ : float
-        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
-        rows; 0 without landmarks.
     """
 
     kernel: DataKernel = "linear"
@@ -154,22 +89,17 @@ class PCA(KernelPCA, Scaling):
         self._require_on_device(X, data)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)
-        m = self._check_landmarks(data.n)
+        with_landmarks = self._uses_landmarks(data.n)
         F = _in_float64(data.coordinates)
         exact = Factor(F)
         self.mean_, self._total = to_numpy(exact.mean), exact.trace()
         self._basis: Array | None = None
-        if m is None:
+        if not with_landmarks:
             return self._gram_model(data, exact)
-        landmarks = to_numpy(dense(F[choose(data.n, m, rng)]))
-        self._basis = linalg.orth((landmarks - self.mean_).T)
-        if self._basis.shape[1] < self.n_components:
-            raise ValueError(
-                f"{m} landmarks span only {plural(self._basis.shape[1], 'dimension')}, fewer than"
-                f" n_components={self.n_components}; increase n_landmarks or reduce n_components"
-            )
-        reduced = Factor(F @ array_like(F, self._basis))
-        return self._gram_model(data, reduced, factor_error(exact, reduced, rng))
+        found, error = choose_landmarks(lambda chosen: FromRows(exact, chosen), data.n, self._plan(), rng)
+        self._basis = cast(FromRows, found).basis
+        self._check_span(found)
+        return self._gram_model(data, Factor(F @ array_like(F, self._basis)), (found, error))
 
     def _prepare_transform(self, model: Model) -> None:
         super()._prepare_transform(model)
@@ -217,16 +147,13 @@ class ClassicalMDS(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n). X may
         also be a metric space (see `spaces`), which defines its own distances; leave metric at its default then.
     n_landmarks : int, optional
-        Number of landmarks, which are random points of the data. B is replaced by Nyström's approximation from the
+        Number of landmarks, which are points of the data. B is replaced by Nyström's approximation from the
         distances between landmarks and all points (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15,
-        bounds the error). The only other distances computed are those from 64 random points, to estimate the error.
+        bounds the error). The only other distances computed are those from 128 points, to estimate the error.
         None uses all points.
 
     Further attributes
     ------------------
-    low_rank_error_ : float
-        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
-        rows; 0 without landmarks.
     affinities_ : ndarray of shape (n, n) or None
         The matrix B; None if it is not formed: with landmarks, or for a table with the Euclidean metric.
     """
@@ -253,10 +180,9 @@ class ClassicalMDS(Scaling):
         rows = data.coordinates
         in_columns = rows is not None and is_euclidean(self.metric)
         self._check_dimension(*(data.limit, data.limited_by) if in_columns else (data.n, f"n_samples={data.n}"))
-        m = self._check_landmarks(data.n)
         self._landmarks: Landmarks | None = None
-        if m is not None:
-            return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng, device)
+        if self._uses_landmarks(data.n):
+            return self._from_landmarks(data, lambda i: data.squared_to_all(data.rows(i)), rng, device)
         if in_columns:
             if sparse.issparse(rows):
                 self._require_on_device(X, data)
@@ -300,16 +226,13 @@ class Isomap(Scaling):
         A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n) or a
         connected graph, as a sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
-        Number of landmarks, which are random points of the data. B is replaced by Nyström's approximation from the
+        Number of landmarks, which are points of the data. B is replaced by Nyström's approximation from the
         paths between landmarks and all points (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15,
-        bounds the error). The only other paths computed are those from 64 random points, to estimate the error. None
-        uses all points.
+        bounds the error). The only other paths computed are those from 128 points, to estimate the error. None uses
+        all points.
 
     Further attributes
     ------------------
-    low_rank_error_ : float
-        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
-        rows; 0 without landmarks.
     affinities_ : ndarray of shape (n, n) or None
         The matrix B; None with landmarks, when it is not formed.
     """
@@ -328,14 +251,14 @@ class Isomap(Scaling):
             raise ValueError('metric="inner_product" does not define path lengths; use metric="cosine" or "euclidean"')
         self._record_features(X, data)
         self._check_dimension(data.n, f"n_samples={data.n}")
-        m = self._check_landmarks(data.n)
+        with_landmarks = self._uses_landmarks(data.n)
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         graph, recall = neighbor_graph(data, self._k, self._n_threads())
         stage("paths")
         space = GraphGeodesic(graph, n_threads=self._n_threads())
         self._landmarks: Landmarks | None = None
-        if m is not None:
-            model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
+        if with_landmarks:
+            model = self._from_landmarks(data, lambda i: space.distances(i) ** 2, rng, device)
         else:
             require_memory_for_pairs(data.n, 32.0, "Isomap", LANDMARKS)  # D, its transpose, d² and B
             D = space.matrix()

@@ -74,6 +74,16 @@ class GramLoss(ClosedForm):
         """Return 4 ‖G_X − G'_X‖_F ‖C Y‖₂, a bound on the error of the gradient at Y if G'_X approximates G_X."""
         return 4 * self.error * float(array_namespace(Y).linalg.matrix_norm(subtract_mean(Y), ord=2))
 
+    def certificate(self, Y: Array) -> float:
+        """Return a lower bound on ⟨∇, ∇'⟩ at Y: ‖∇'‖ (‖∇'‖ − gradient_error(Y)).
+
+        ∇ is the gradient with G_X and ∇' that with its approximation G'_X. While the bound is positive, a step against
+        ∇' is also a descent direction of the loss with G_X (docs/math.md, section 15).
+        """
+        Y = subtract_mean(Y)
+        size = 4 * float(array_namespace(Y).linalg.matrix_norm(self.gram.product(Y) - Y @ (Y.T @ Y)))
+        return size * (size - self.gradient_error(Y))
+
     def solve(self, d: int) -> tuple[Array, Array]:
         """Return the d largest eigenvalues of B, and the map (n, d): unit eigenvectors times √eigenvalue.
 

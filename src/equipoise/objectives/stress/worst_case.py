@@ -12,7 +12,7 @@ from scipy import linalg
 
 from ..._types import Array
 from ...linalg.pca import double_center, on_one_blas_thread
-from ...spaces import embeddability
+from ...spaces.embeddability import embeddability
 from .metric import Metric, Misfit, Slope
 
 # p = 1024: the norm of the residuals of 10⁶ pairs is at most 1.4 % above the largest. Measured on 120 Gaussian points
