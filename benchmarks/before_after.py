@@ -55,7 +55,7 @@ cases = {
     "transform of 1,000 images": lambda: fitted.transform(X[:1000]),
     "UMAP of images": lambda: eq.UMAP(**options).fit_transform(X[1000:]),
 }
-print("ready", flush=True)
+print(eq.__file__, flush=True)
 for line in sys.stdin:
     if "transform" in line and fitted is None:
         embed_images()
@@ -76,11 +76,12 @@ class Build:
 
     def __init__(self, folder: Path, tree: Path | None, images: str, threads: int) -> None:
         compileall.compile_dir(folder, quiet=1)
-        self.tree, self.images, self.threads, self.digests = tree, images, threads, dict[str, str]()
+        self.folder, self.tree, self.images, self.threads = folder, tree, images, threads
+        self.digests: dict[str, str] = {}
         self.environment = {**os.environ, "PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": str(threads)}
 
     def start(self) -> None:
-        """Start the process."""
+        """Start the process, and check that it imports this build, not one that is installed in editable mode."""
         self.process = subprocess.Popen(
             [sys.executable, "-c", SERVER, self.images, str(self.threads)],
             env=self.environment,
@@ -88,7 +89,9 @@ class Build:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.answer()
+        imported = Path(self.answer().strip())
+        if self.folder.resolve() not in imported.resolve().parents:
+            raise SystemExit(f"the build in {self.folder} is hidden by {imported}; uninstall that one first")
 
     def answer(self) -> str:
         """Return the next line the process prints."""

@@ -22,7 +22,8 @@ from scipy.spatial import procrustes
 
 import equipoise as eq
 from equipoise.spaces import MeshGeodesic, Restriction, summarize_distortion
-from equipoise.views.style import hide_axes, new_figure
+from equipoise.views.isoline_drawing import draw_surface
+from equipoise.views.style import new_figure
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 POSES = ("horse0", "horse10", "horse15")
@@ -49,11 +50,11 @@ def main(folder):
         titles.append(apart)
 
     figure = new_figure(figsize=(12, 7), dpi=130)
-    color = shapes[0][:, 1]  # from tail to head
+    paint = _paint(faces, shapes[0][:, 1])  # from tail to head
     rows = ((shapes, "pose", 0), ([_align(form, shapes[0]) for form in forms], "canonical form", 1))
     for line, (row, kind, which) in zip(figure.subplots(2, 3), rows, strict=True):
         for k, (axes, vertices) in enumerate(zip(line, row, strict=True)):
-            _draw(axes, vertices @ VIEW, faces, color)
+            draw_surface(axes, vertices @ VIEW, faces, paint)
             more = f"\ndisagreement with the first: {titles[k - 1][which]:.4f}" if k else "\n"
             axes.set_title(f"{kind} of {POSES[k]}{more}", fontsize=11)
     figure.savefig(folder / "canonical_forms.png")
@@ -71,24 +72,12 @@ def _align(form, target):
     return form @ orthogonal_procrustes(form, target)[0]
 
 
-def _draw(axes, vertices, faces, color):
-    """Draw the triangles from the farthest to the nearest, shaded by their angle to the viewer."""
+def _paint(faces, height):
+    """Return a colour for each triangle by the height of its corners."""
     from matplotlib import colormaps
-    from matplotlib.collections import PolyCollection
 
-    corners = vertices[faces]
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    facing = np.abs(normal[:, 2]) / np.maximum(np.linalg.norm(normal, axis=1), 1e-12)
-    shade = 0.35 + 0.65 * facing
-    level = (color[faces].mean(axis=1) - color.min()) / np.ptp(color)
-    paint = colormaps["viridis"](level)[:, :3] * shade[:, None]
-    order = np.argsort(corners[:, :, 2].mean(axis=1))
-    axes.add_collection(
-        PolyCollection(corners[order][:, :, :2], facecolors=paint[order], edgecolors="face", linewidths=0.2)
-    )
-    axes.set_aspect("equal")
-    axes.autoscale()
-    hide_axes(axes)
+    level = (height[faces].mean(axis=1) - height.min()) / np.ptp(height)
+    return colormaps["viridis"](level)[:, :3]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ of x₃ and x₄, and so would x₂. Then x₁ = x₂, which contradicts d(x₁,
 
 Classical scaling shows the same: of the eigenvalues of −½ C D² C, whose square roots are the extents of the map along
 its axes, one is negative. The figure shows the points on the sphere, and the map of least stress in the plane with the
-dilation of every pair; with a third and a fourth dimension the stress is the same.
+dilation of every pair; with a third and a fourth dimension the stress is the same, and `embeddability` proves that no
+map in any dimension has a smaller one.
 
 Writes four_points.png to the folder given as argument, or to the current folder.
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import equipoise as eq
-from equipoise.spaces import Sphere, check_metric, dilation, is_isometry, summarize_distortion
+from equipoise.spaces import Sphere, check_metric, dilation, embeddability, is_isometry, summarize_distortion
 from equipoise.views.style import COLORS, hide_axes, new_figure
 
 RADIUS = 2 / np.pi  # a quarter of the equator has length 1
@@ -32,6 +33,7 @@ def main(folder):
     D = space.matrix()
     C = np.eye(4) - 1 / 4
     print("eigenvalues:", *(f"{value:.3f}" for value in np.linalg.eigvalsh(-C @ D**2 @ C / 2)))
+    print(embeddability(space))
     maps = {}
     for dimension in (1, 2, 3, 4):
         Y = eq.MDS(n_components=dimension, metric="precomputed", random_state=0).fit_transform(D)

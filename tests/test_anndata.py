@@ -91,9 +91,9 @@ def test_precomputed_graph_gives_the_same_map_as_metric_precomputed():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"perplexity": 20}, "row 0 of obsp['distances'] has 14 neighbours, but 60 are needed"),
-        ({"perplexity": [4, 10]}, "has 14 neighbours, but 30 are needed"),
-        ({"metric": "cosine"}, "metric applies to columns, not to the graph in obsp['distances']"),
+        ({"perplexity": 20}, "row 0 of obsp['distances'] has 14 neighbours, but tsne with these parameters needs 60"),
+        ({"perplexity": [4, 10]}, "has 14 neighbours, but tsne with these parameters needs 30"),
+        ({"metric": "cosine"}, "metric applies to the columns of a table, not to the graph in obsp['distances']"),
     ],
 )
 def test_unsuitable_graph_is_ignored_and_reported(parameters, words, capsys):
@@ -107,7 +107,7 @@ def test_unsuitable_graph_is_ignored_and_reported(parameters, words, capsys):
 
 def test_umap_ignores_graph_with_too_few_neighbors(capsys):
     eq.anndata.umap(annotated(), n_neighbors=20, **QUICK)
-    assert "has 14 neighbours, but 19 are needed" in capsys.readouterr().out
+    assert "has 14 neighbours, but umap with these parameters needs 19" in capsys.readouterr().out
     method = eq.anndata.umap(annotated(neighbors=9), **QUICK)
     assert method.n_neighbors == 10 and isinstance(method._data, Distances)
 

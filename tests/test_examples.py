@@ -18,10 +18,13 @@ PICTURES = {
     "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
     "four_points.py": ["four_points.png"],
+    "isolines.py": ["isolines.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
+    "penalties.py": ["heavy_tail.png", "penalties.png"],
     "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "images.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
+    "shape_retrieval.py": ["shape_retrieval.png"],
     "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
     "stability.py": ["figure_1.png", "stability.png"],
@@ -54,6 +57,14 @@ def test_every_example_is_listed_and_documented():
     for name in PICTURES:
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         assert text.startswith('"""') and "Writes" in text.split('"""')[1], name
+
+
+def test_penalties(tmp_path, monkeypatch, capsys):
+    text = run_example("penalties.py", tmp_path, monkeypatch, capsys)
+    missed, false = (printed_numbers(text, rf"{word} neighbour") for word in ("missed", "false"))
+    assert missed[0] > 3 * false[0] and false[1] > 3 * missed[1]  # KL(P ‖ Q) and KL(Q ‖ P)
+    assert missed[0] == false[1] and missed[2] == false[2]
+    assert "SNE() 1.52, TSNE() 3" in text
 
 
 def test_own_kernel(tmp_path, monkeypatch, capsys):
@@ -114,6 +125,15 @@ def test_four_points(tmp_path, monkeypatch, capsys):
     line, *others = printed_numbers(text, "stress")
     assert line > 0.3  # a line is worse than the plane; three dimensions are no better
     np.testing.assert_allclose(others, 4.5 - 2 * np.sqrt(5), atol=1e-3)  # docs/math.md, section 18
+    assert "embeds isometrically in no Euclidean space" in text
+
+
+def test_isolines(tmp_path, monkeypatch, capsys):
+    text = run_example("isolines.py", tmp_path, monkeypatch, capsys)
+    ((lines, closed),) = re.findall(r"torus: (\d+) lines, of which (\d+) are closed", text)
+    assert lines == closed and int(lines) >= 24  # a torus has no boundary
+    isomap, tsne = printed_numbers(text, "spacing")
+    assert isomap < 1.6 < 2 < tsne
 
 
 @unset_corners
@@ -122,6 +142,16 @@ def test_cartographer(tmp_path, monkeypatch, capsys):
     stress = printed_numbers(text, "stress")
     assert len(stress) == 5 and stress[-1] == min(stress) > 0.05  # MDS has the smallest stress, which is not 0
     assert min(printed_numbers(text, "; distortion")) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HORSE.exists(), reason="../shared/data/mesh_horse.npz does not exist")
+def test_shape_retrieval(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("potpourri3d")
+    text = run_example("shape_retrieval.py", tmp_path, monkeypatch, capsys)
+    vertices, forms = printed_numbers(text, "same animal")
+    vertices_tier, forms_tier = printed_numbers(text, "first tier")
+    assert forms == 1 > vertices and forms_tier > 0.85 > 0.6 > vertices_tier
 
 
 @pytest.mark.skipif(not HORSE.exists(), reason="../shared/data/mesh_horse.npz does not exist")

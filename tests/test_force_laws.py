@@ -166,3 +166,61 @@ def test_docstring_example_runs():
 def test_repr_of_curves_is_one_line():
     curves = eq.forces(eq.TSNE(), eq.UMAP())
     assert repr(curves) == "<forces of TSNE(), UMAP() at 400 distances from 0.02 to 5; figure() draws them>"
+
+
+def test_similarities_and_their_crossings():
+    curves = eq.similarities(eq.SNE(), eq.TSNE(), eq.GSNE(), p=0.1)
+    assert list(curves.similarity) == ["SNE()", "TSNE()", "GSNE()"]
+    assert_allclose(curves.similarity["TSNE()"], 1 / (1 + curves.r**2), rtol=1e-12)
+    assert_allclose(list(curves.distance.values()), [np.sqrt(np.log(10)), 3, 0.9 ** (1 / 3)], rtol=1e-3)
+    assert repr(curves).startswith("<kernels with the similarity 0.1 at the distances: SNE() 1.52, TSNE() 3, GSNE()")
+    assert np.isnan(eq.similarities(eq.TSNE(), r=[0.1, 0.2]).distance["TSNE()"])
+
+
+def test_figure_of_similarities_marks_the_crossings():
+    curves = eq.similarities(eq.SNE(), eq.TSNE())
+    (axes,) = curves.figure().axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["SNE()", "TSNE()"]
+    assert [text.get_text() for text in axes.texts] == ["1.52", "3.00", "p = 0.1"]
+
+
+def test_invalid_arguments_of_similarities_raise():
+    with pytest.raises(ValueError, match=r"similarities\(\) needs at least one method"):
+        eq.similarities()
+    with pytest.raises(TypeError, match=r"similarities\(\) needs methods with a kernel, such as TSNE\(\), got PCA"):
+        eq.similarities(eq.PCA())
+    with pytest.raises(ValueError, match="p must be a number above 0 and below 1, got 1"):
+        eq.similarities(eq.TSNE(), p=1)
+    with pytest.raises(ValueError, match="r must contain ascending distances"):
+        eq.similarities(eq.TSNE(), r=[2.0, 1.0])
+
+
+NEW = [
+    eq.divergences.Renyi(0.5),
+    eq.divergences.Beta(1.5),
+    eq.divergences.Gamma(0.5),
+    eq.divergences.NeRV(0.3),
+    eq.divergences.SymmetricKL(),
+    eq.divergences.JensenShannon(),
+]
+
+
+@pytest.mark.parametrize("divergence", NEW, ids=repr)
+def test_forces_of_other_divergences_balance_where_q_equals_p(divergence):
+    method = eq.SymmetricSNE(kernel=StudentT(), divergence=divergence)
+    pull, push = method.pair_forces(np.array([1.0, 3.0, 5.0]), p=0.1)  # q = 0.5, 0.1, 0.04
+    assert_allclose(pull[1], push[1], rtol=1e-12)
+    assert push[0] > pull[0] and pull[2] > push[2]
+
+
+def test_force_laws_of_other_divergences_have_the_limits_of_kl():
+    def law(divergence):
+        return np.array(eq.SymmetricSNE(kernel=StudentT(), divergence=divergence).pair_forces(R, p, Z))
+
+    kl = law(eq.divergences.KL())
+    limits = (eq.divergences.Renyi(1.0), eq.divergences.Beta(1.0), eq.divergences.Gamma(0.0), eq.divergences.NeRV(1.0))
+    for limit in limits:
+        assert_allclose(law(limit), kl, rtol=1e-12)
+    net = law(eq.divergences.SymmetricKL()) - kl
+    dense = law(eq.divergences.Alpha(1.0))
+    assert_allclose(net[1] - net[0], dense[1] - dense[0], rtol=1e-9, atol=1e-12)

@@ -180,7 +180,7 @@ def test_values_of_the_wrong_type_are_named():
 
 @pytest.mark.parametrize("early_late", [("a", "b"), (None, 0.5), (np.ones(2), 0.5), (0.5, np.nan), (0.5,), [0.5, 0.8]])
 def test_momentum_must_be_two_numbers(early_late):
-    with pytest.raises(ValueError, match=r"momentum must be a tuple of two numbers in \[0, 1\), early and late, got"):
+    with pytest.raises(ValueError, match=r"momentum must be a tuple of two numbers in \[0, 1\), one for early .*, got"):
         eq.Momentum(momentum=early_late)
 
 
@@ -215,7 +215,7 @@ def test_precomputed_is_compared_only_with_text():
 
 def test_parameters_of_rules_are_numbers_that_float64_can_represent():
     for make in (lambda: eq.Momentum(turned=10**400), lambda: eq.GradientDescent(min_grad_norm=10**400)):
-        with pytest.raises(ValueError, match=r"(turned|min_grad_norm) must be a number, got 1000"):
+        with pytest.raises(ValueError, match=r"(turned|min_grad_norm)=1000.* is not a number in the range"):
             make()
 
 

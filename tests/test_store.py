@@ -208,7 +208,7 @@ def test_saving_unfitted_or_foreign_methods_raises(tmp_path):
 
     with pytest.raises(NotFittedError):
         eq.save(eq.TSNE(), tmp_path / "method.eqz")
-    with pytest.raises(ValueError, match=r"save supports the methods SNE, .*; got Mine"):
+    with pytest.raises(ValueError, match=r"save\(\) supports the methods SNE, .*; got Mine"):
         eq.save(Mine(), tmp_path / "method.eqz")
 
 

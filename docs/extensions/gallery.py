@@ -22,6 +22,7 @@ SHOWN = {
     "canonical_forms.py": ("canonical_forms.png",),
     "flow.py": ("flow.png",),
     "readme_pictures.py": ("digits.png", "family.png", "forces.png"),
+    "shape_retrieval.py": ("shape_retrieval.png",),
     "spectrum.py": ("spectrum.png",),
     "stability.py": ("figure_1.png", "stability.png"),
     "sweep.py": ("toys.png",),

@@ -28,8 +28,8 @@ template <class R> struct StressBlock {
     static constexpr int PART = VECTOR_BYTES / sizeof(R);
     int d;
     Buffer<R> column_sum;  // (d, TILE)
-    alignas(64) R strength[TILE], residual[TILE];
-    alignas(64) float delta[TILE], weight[TILE];
+    alignas(ALIGNMENT) R strength[TILE], residual[TILE];
+    alignas(ALIGNMENT) float delta[TILE], weight[TILE];
     explicit StressBlock(int d_) : d(d_), column_sum(std::int64_t(d_) * TILE) {}
 
     void start() {

@@ -8,7 +8,7 @@ from .canonical import canonical_form
 from .evaluate import compare, evaluate
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
-from .force_laws import forces
+from .force_laws import forces, similarities
 from .memory import estimate_memory
 from .methods import (
     DKLLE,
@@ -80,6 +80,7 @@ __all__ = [
     "page",
     "plot",
     "save",
+    "similarities",
     "spaces",
     "stability",
     "sweep",

@@ -1,4 +1,4 @@
-"""Atomic file writing."""
+"""Write files atomically: a reader sees the old content or the complete new content, never a part."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file for writing; rename it to `path` on success, delete it on failure.
 
     A process that is killed leaves its temporary file behind, `.NAME.equipoise-PID-RANDOM.part`. The first write of
-    another process to the same folder deletes that temporary file. A link is followed, an existing file keeps its
-    permissions, and devices and pipes are written directly.
+    another process to the same folder deletes that temporary file. If `path` is a symbolic link, its target is
+    replaced. The new file has the permissions of the file that it replaces. Devices and pipes are written directly,
+    without a temporary file.
 
     Parameters
     ----------

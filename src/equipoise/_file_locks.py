@@ -58,7 +58,7 @@ def open_regular(path: Path) -> int | None:
 
 
 def is_at(path: Path, file: int) -> bool:
-    """Return whether the open file is still at `path`: it may have been renamed or deleted."""
+    """Return whether `path` still refers to the open file, which can have been renamed or deleted meanwhile."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def is_at(path: Path, file: int) -> bool:
 def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink) -> None:
     """Call `remove(path)`, which deletes the file by default, if no process holds the lock of the file.
 
-    Nothing is removed if the file is not a regular one or its file system does not support locks. An OSError of
+    Nothing is removed if the file is not a regular one or its file system does not support locks. An OSError raised by
     `remove` is ignored.
     """
     file = open_regular(path)
@@ -76,7 +76,7 @@ def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink)
         return
     try:
         if try_lock(file) and is_at(path, file):
-            if sys.platform == "win32":  # which cannot delete an open file
+            if sys.platform == "win32":  # Windows cannot delete an open file
                 os.close(file)
                 file = -1
             with suppress(OSError):
@@ -87,7 +87,7 @@ def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink)
 
 
 class LockFile:
-    """A file that is locked until `release` is called, and contains the id and the host of its process.
+    """Creates a file and locks it until `release` is called; the text of the file names this process and its host.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class LockFile:
     Attributes
     ----------
     supported : bool
-        Whether the file system supports locks; if not, nothing is locked.
+        Whether the file system supports locks; if not, the file is created but not locked.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Suggestions for misspelled words."""
+"""Suggest a known word for a misspelled one."""
 
 from __future__ import annotations
 

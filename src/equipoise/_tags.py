@@ -1,4 +1,4 @@
-"""Stable names of classes and functions in saved files, independent of the module they live in."""
+"""Tags: the names by which saved files refer to classes and functions, whatever module defines them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def tagged(tag: str) -> Callable[[T], T]:
     """Return a decorator that registers a class or function under `tag`, its name in saved files.
 
     A tag never changes, even if the class is renamed or moved, so files written by earlier versions still load. The
-    first tags are the module paths of version 0.1.0.
+    first tags were chosen as the module paths of version 0.1.0.
     """
 
     def register(thing: T) -> T:
@@ -28,7 +28,7 @@ def tagged(tag: str) -> Callable[[T], T]:
 
 
 def tag_of(thing: Any) -> str | None:
-    """Return the tag of a class or function, or None. Tags are not inherited by subclasses."""
+    """Return the tag of a class or function; None if it has none. Subclasses do not inherit a tag."""
     return _TAGS.get(thing)
 
 

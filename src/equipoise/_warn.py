@@ -1,4 +1,4 @@
-"""Warnings attributed to the user's code instead of the package."""
+"""Issue warnings that name a line of the user's code instead of a line inside the package."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ INTERNAL = tuple(str(Path(name).parent) + os.sep for name in (__file__, sklearn.
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning at the innermost frame outside the package and scikit-learn.
+    """Issue a warning that names the line of the user's code from which the package was called.
 
-    If there is no such frame, the warning is issued at the outermost frame.
+    This is the line of the innermost stack frame outside the package and scikit-learn. If there is no such frame, the
+    warning names the line of the outermost frame.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(INTERNAL):

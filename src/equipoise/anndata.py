@@ -2,13 +2,13 @@
 
 There is one function per method. The function `tsne`, for example, embeds the cells, writes the map to
 `adata.obsm["X_tsne"]`, writes the parameters, the final loss and the number of iterations to `adata.uns["tsne"]`, and
-returns the fitted method. The arguments of a function are the parameters of its method, and:
+returns the fitted method. Each function takes the parameters of its method and the arguments below.
 
 Parameters
 ----------
 adata : AnnData
-    The data. By default the method uses the neighbour graph written by `scanpy.pp.neighbors`, if it has enough
-    neighbours; otherwise `obsm["X_pca"]`; otherwise `X`, which may be sparse. A printed line says which was used.
+    The data. By default the method uses the neighbour graph written by `scanpy.pp.neighbors`, if the graph has enough
+    neighbours; otherwise `obsm["X_pca"]`; otherwise `X`, dense or sparse. A printed line says which was used.
 use_rep : str, optional
     The table to embed instead: a key of `obsm`, or "X".
 neighbors_key : str, optional
@@ -43,7 +43,7 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True)
 class GraphUse:
-    """How a method uses a precomputed neighbour graph.
+    """Determines whether a neighbour graph has enough neighbours for a method, and how the method uses them.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Representation:
     Attributes
     ----------
     name : str
-        Description for the user.
+        Description printed for the user, such as "obsm['X_pca']".
     X : array or sparse matrix
         The input of the method.
     parameters : dict
@@ -116,8 +116,8 @@ def _make_function(Method: type[Any], name: str, graph: GraphUse | None) -> Call
     embed.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
     embed.__name__ = embed.__qualname__ = name
     embed.__doc__ = (
-        f"Embed an AnnData object with `equipoise.{Method.__name__}`; write the map to obsm['X_{name}'] and the"
-        f" parameters to uns['{name}']; `key_added` replaces both keys."
+        f"Embed an AnnData object with `equipoise.{Method.__name__}`. The map is written to obsm['X_{name}'] and the"
+        f" parameters to uns['{name}']; `key_added`, if set, replaces both keys."
     )
     return embed
 
@@ -163,7 +163,7 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
         return f"{name} needs more distances than the graph in {location} has"
     on_columns = [name for name in ("metric", "h") if name in given]
     if on_columns:
-        return f"{on_columns[0]} applies to columns, not to the graph in {location}"
+        return f"the parameter {on_columns[0]} applies to the columns of a table, not to the graph in {location}"
     D = adata.obsp[stored]
     if not sparse.issparse(D):
         return Representation(f"the distances in {location}", D, {"metric": "precomputed"})
@@ -173,7 +173,10 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
         return f"row {int(counts.argmin())} of {location} has no neighbours"
     required = graph.required(given)
     if required > k:
-        return f"row {int(counts.argmin())} of {location} has {plural(k, 'neighbour')}, but {required:g} are needed"
+        return (
+            f"row {int(counts.argmin())} of {location} has {plural(k, 'neighbour')}, but {name} with these parameters"
+            f" needs {required:g}"
+        )
     extra = {} if required else graph.parameters(k)
     return Representation(f"the {k} neighbours per point in {location}", D, {"metric": "precomputed", **extra})
 
@@ -198,7 +201,7 @@ def _in_memory(X: Any) -> Matrix:
 
 
 def _write(adata: Any, keys: tuple[str, str], method: Any, source: str) -> None:
-    """Write the map to `obsm` under the first key, and the parameters and the loss to `uns` under the second."""
+    """Write the map to obsm[first key], and the parameters, the source, the loss and n_iter to uns[second key]."""
     (obsm_key, uns_key), Y = keys, method.embedding_
     if obsm_key in adata.obsm and adata.obsm[obsm_key].shape[1] != Y.shape[1]:
         before = plural(adata.obsm[obsm_key].shape[1], "column")

@@ -1,4 +1,4 @@
-"""Kernels k(d2) of the map: similarity as a function of squared distance.
+"""Kernels k(d2): the similarity of two points of the map as a function of their squared distance d2.
 
 A kernel defines its value k and its slope k' = dk/d(d2). Engines, objectives and the optimiser accept any kernel,
 including user-defined ones:
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import curve_fit
@@ -38,7 +39,7 @@ class Kernel:
     kink : float, default=0.0
         The distance at which the slope jumps; 0 if the slope is continuous.
     rational : tuple of float or None, default=None
-        Numbers (a, c) such that k'/k = −a/(c + d2), which makes some engines faster; None if not specified.
+        Numbers (a, c) if k'/k = −a/(c + d2), a form for which some engines are faster; None if not specified.
     spread : float, default=1e-4
         Standard deviation of the initial map, in units of `length`. The default is inside the plateau, as in van der
         Maaten & Hinton.
@@ -72,7 +73,7 @@ class Kernel:
 
 
 class _LogSlopeKernel(Kernel):
-    """A built-in kernel, defined by k and k'/k; every engine computes k' = (k'/k) k, with the same rounding."""
+    """A built-in kernel, defined by k and k'/k. Engines compute k' as (k'/k) k, so that they round alike."""
 
     def slope(self, d2: Array) -> Array:
         return self.log_slope(d2) * self.value(d2)
@@ -88,7 +89,7 @@ class _LogSlopeKernel(Kernel):
 @tagged("kernels.Gaussian")
 @dataclass(frozen=True)
 class Gaussian(_LogSlopeKernel):
-    """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
+    """k = exp(−d2), the kernel of SNE and symmetric SNE (Hinton & Roweis 2002)."""
 
     length = float(np.sqrt(0.5))  # standard deviation; it halves the step, because the attraction has no bound
 
@@ -145,7 +146,7 @@ class StudentT(_LogSlopeKernel):
 @tagged("kernels.PowerLaw")
 @dataclass(frozen=True)
 class PowerLaw(_LogSlopeKernel):
-    """k = max(r, r0)^(−β), r = √d2: p-SNE (Tseng et al. 2017).
+    """k = max(r, r0)^(−β) for r = √d2, the kernel of p-SNE (Tseng et al. 2017).
 
     Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off r0, so that the loss is infinite once two neighbours are
     closer than r0. Here k is constant inside r0: there is no force, as in the paper, and the loss remains finite.
@@ -155,7 +156,7 @@ class PowerLaw(_LogSlopeKernel):
     beta : float, default=2.0
         The exponent β.
     r0 : float, default=1.0
-        The cut-off.
+        The cut-off distance.
     """
 
     beta: float = 2.0
@@ -191,7 +192,7 @@ class PowerLaw(_LogSlopeKernel):
 @tagged("kernels.RegularizedPowerLaw")
 @dataclass(frozen=True)
 class RegularizedPowerLaw(_LogSlopeKernel):
-    """k = 1 / (η + r^β), r = √d2: g-SNE (Lin et al. 2024, eq. 13). β = 2, η = 1 is the kernel of t-SNE.
+    """k = 1 / (η + r^β) for r = √d2, the kernel of g-SNE (Lin et al. 2024, eq. 13); of t-SNE if β = 2 and η = 1.
 
     Parameters
     ----------
@@ -237,14 +238,15 @@ class RegularizedPowerLaw(_LogSlopeKernel):
 @tagged("kernels.SphericalExit")
 @dataclass(frozen=True)
 class SphericalExit(_LogSlopeKernel):
-    """k = ((1−ρ)² + ρ d2)^(−d/2): s-SNE's exit distribution ‖y_j − ρ y_i‖^(−d) on the unit sphere in R^d.
+    """k = ((1−ρ)² + ρ d2)^(−d/2) on the unit sphere in R^d, the kernel of s-SNE (Lin et al. 2024, eq. 5).
 
-    Lin et al. 2024, eq. (5); on the sphere ‖y_j − ρ y_i‖² = (1−ρ)² + ρ d2.
+    A Brownian motion started at ρ y_i first reaches the sphere at y_j with a density proportional to
+    ‖y_j − ρ y_i‖^(−d), the exit distribution. On the sphere ‖y_j − ρ y_i‖² = (1−ρ)² + ρ d2.
 
     Parameters
     ----------
     rho : float, default=0.95
-        ρ in [0, 1): the exit distribution is that of a Brownian motion started at ρ y_i.
+        ρ in [0, 1): the norm of the starting point of the Brownian motion.
     dimension : int, default=3
         d, the dimension of the ambient space.
     """
@@ -276,31 +278,40 @@ class SphericalExit(_LogSlopeKernel):
         return _core.Kernel.shifted_power((1 - self.rho) ** 2, self.rho, self.dimension / 2)
 
 
-@tagged("kernels.Squared")
+@tagged("kernels.Power")
 @dataclass(frozen=True)
-class Squared(Kernel):
-    """k² for a kernel k; its sum over all i and j is ‖K_Y‖²_F, where K_Y has the entries k (docs/math.md, eq. D2)."""
+class Power(Kernel):
+    """k^e for a kernel k and an exponent e > 0 (docs/math.md, eq. V3 and V4)."""
 
     kernel: Kernel
+    exponent: float
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        return float(self.kernel.length / np.sqrt(2))  # its log-slope is twice that of k
+        return float(self.kernel.length / np.sqrt(self.exponent))  # its log-slope is e times that of k
 
     @property
     def kink(self) -> float:  # type: ignore[override]
         return self.kernel.kink
 
     def value(self, d2: Array) -> Array:
-        return self.kernel.value(d2) ** 2
+        return self.kernel.value(d2) ** self.exponent
 
     def slope(self, d2: Array) -> Array:
-        return 2 * self.kernel.value(d2) * self.kernel.slope(d2)
+        e, k = self.exponent, at_least(self.kernel.value(d2), TINY)
+        return e * k ** (e - 1) * self.kernel.slope(d2)
 
     def native(self) -> _core.Kernel | None:
-        if type(self.kernel) is not StudentT:
-            return None
-        return _core.Kernel.shifted_power(1.0, 1 / self.kernel.dof, self.kernel.dof + 1)
+        k, shifted = self.kernel, _core.Kernel.shifted_power
+        return shifted(1.0, 1 / k.dof, self.exponent * (k.dof + 1) / 2) if type(k) is StudentT else None
+
+
+@tagged("kernels.Squared")
+@dataclass(frozen=True)
+class Squared(Power):
+    """k² for a kernel k. The sum of k² over all i and j is ‖K_Y‖²_F for (K_Y)_ij = k(d2_ij) (docs/math.md, eq. D2)."""
+
+    exponent: ClassVar[float] = 2.0  # type: ignore[misc]
 
 
 @tagged("kernels.Membership")
@@ -343,15 +354,7 @@ class Membership(_LogSlopeKernel):
 @tagged("kernels.NonMembership")
 @dataclass(frozen=True)
 class NonMembership(_LogSlopeKernel):
-    """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: the repulsive potential of UMAP's loss.
-
-    Parameters
-    ----------
-    a, b : float, default=1.0
-        Parameters of `Membership`.
-    epsilon : float, default=1e-3
-        ε, which keeps the potential finite at d2 = 0.
-    """
+    """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: UMAP's repulsive potential; ε = `epsilon` keeps it finite at 0."""
 
     a: float = 1.0
     b: float = 1.0

@@ -1,4 +1,4 @@
-"""Estimates of the memory that a fit needs."""
+"""Estimate the memory that a fit needs, and raise MemoryError before a computation that would not fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GPU_NEIGHBOR = 140  # bytes on a GPU per neighbour, most of them while P is symm
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MNIST in 2-D, 3-D was not measured
-LITTLE = 100e6  # bytes up to which `transform` does not read the limits, which takes longer than placing a row; chosen
+LITTLE = 100e6  # bytes up to which `transform` skips the check, because it takes longer than placing a row; chosen
 LIBRARIES = 500e6  # bytes of address space for libraries that a first fit or transform loads; 470 MB on two cores
 BLAS_THREAD = 200e6  # bytes of address space per further core for a BLAS that is loaded: a stack, a buffer, an arena
 THREAD = 80e6  # bytes of address space per thread: a stack of 8 MB and an arena of malloc, 64 MB
@@ -39,7 +39,8 @@ def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
     """Raise MemoryError if a resource limit leaves too little address space for a computation.
 
     The computation needs space for arrays of `n_bytes` bytes in all, for BLAS and other libraries, and for `n_threads`
-    threads. NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process or hang.
+    threads. The check is necessary because BLAS and OpenMP end the process or hang when an allocation fails, whereas
+    NumPy and the compiled core raise MemoryError.
     """
     left = address_space_left()
     need = n_bytes + LIBRARIES + n_threads * THREAD + max(0, _blas_threads() - 2) * BLAS_THREAD
@@ -52,7 +53,7 @@ def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
 
 
 def _blas_threads() -> int:
-    """Return how many threads the BLAS of faiss starts when faiss is imported; 0 if it is imported already."""
+    """Return how many threads the BLAS of faiss starts when faiss is imported; 0 if faiss is imported already."""
     if "faiss" in sys.modules:
         return 0
     stated = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or ""
@@ -60,16 +61,16 @@ def _blas_threads() -> int:
 
 
 def gpu_memory(n: int, D: int, k: int) -> int:
-    """Return an upper bound, in bytes, of the GPU memory to compute P from k neighbours of each row of X (n, D)."""
+    """Return an upper bound, in bytes, of the GPU memory needed to compute P from k neighbours per row of X (n, D)."""
     return int(GPU_OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
 
 
 def host_memory(n: int, D: int, d: int, k: int, engine: str, metric: Any, *, kl: bool) -> float:
-    """Return an upper bound, in bytes, of the memory of an embedding, without the fixed overhead of the libraries.
+    """Return an upper bound, in bytes, of the main memory of a fit, without the fixed overhead of the libraries.
 
     Parameters are those of `estimate_memory`; k is the number of neighbours of a point, d the dimension of the map.
-    engine="cuda" means "torch" on a GPU; the bound is then for the main memory, which contains the table in float64, a
-    copy of the table, and the map.
+    engine="cuda" means "torch" on a GPU; the main memory then contains only the table in float64, a copy of the table,
+    and the map.
     """
     if engine == "cuda":
         return 16.0 * n * D + 80.0 * n * d
@@ -140,16 +141,18 @@ def estimate_memory(
     """Return an upper bound of the memory needed to embed a dense table (n, D).
 
     The bound assumes that no two points are mutual neighbours, so that the affinities P have as many entries as
-    possible. For a map in three dimensions the size of the mesh is a guess.
+    possible. For a map in three dimensions the size of the mesh (the FFT grid of engine="grid") is a guess.
 
     Parameters
     ----------
     n, D : int
         Rows and columns of X.
     n_components : int, default=2
+        Dimension of the map.
     perplexity : float or "auto", default="auto"
+        As in `TSNE`.
     engine : str, default="auto"
-        With "torch" the result is the GPU memory.
+        As in `TSNE`; with "torch" the result is the GPU memory.
     kl : bool, default=True
         Whether the loss is KL on joint affinities, as for t-SNE; other losses store further arrays of the size of P.
     metric : str, default="euclidean"

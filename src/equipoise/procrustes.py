@@ -54,8 +54,8 @@ def disagreement(Y: Array, target: Array) -> float:
     """Return how much two maps differ after alignment: 0 for the same shape, near 1 for unrelated maps.
 
     The result is √(1 − R), where R = Σ σ_j / (‖Y‖ ‖T‖) and σ_j are the singular values of YᵀT, for centred Y (n, d) and
-    `target` T (n, d). It is the root mean square variation of the two maps (docs/math.md, section 20); 1 − R² is
-    SciPy's disparity.
+    `target` T (n, d). It is the root mean square over the points of `variation` for the two aligned maps (docs/math.md,
+    section 20). 1 − R² is the disparity of `scipy.spatial.procrustes`.
     """
     (Y, _, radius), (T, _, target_radius) = _center_both(Y, target)
     with one_blas_thread():
@@ -66,7 +66,7 @@ def disagreement(Y: Array, target: Array) -> float:
 def superimpose(maps: Array) -> Array:
     """Return maps (m, n, d) aligned with their mean map, which has radius 1: generalised Procrustes (Gower 1975).
 
-    Rows of NaN mark points missing from a map, which is then aligned by its other points. Each map is first aligned
+    A row of NaN marks a point missing from a map; that map is aligned by its other points. Each map is first aligned
     with the mean of the preceding maps. Then all maps are aligned with their common mean, repeatedly, until that mean
     converges; if it does not within ROUNDS iterations, a warning is issued.
     """
@@ -132,7 +132,9 @@ def _center(Y: Array) -> tuple[Array, Array, float]:
 
 def _require_shape(Y: Array, name: str) -> None:
     if not (np.square(Y - Y.mean(axis=0)).any() and np.ptp(Y, axis=0).any()):
-        raise ValueError(f"all points of {name} are at the same position, so it has no shape to align; use another map")
+        raise ValueError(
+            f"all points of {name} are at the same position, so they have no shape to align; use another map"
+        )
 
 
 def _normalize(mean: Array) -> Array:
@@ -150,5 +152,5 @@ def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
             f" too few to align it; at least {Y.shape[1] + 1} are needed, so leave this map out or use maps that share"
             " more points"
         )
-    _require_shape(Y[shared], f"map {r} that other maps contain")
+    _require_shape(Y[shared], f"map {r} that also occur in other maps")
     return fit_similarity(Y[shared], mean[shared])(Y)

@@ -1,9 +1,9 @@
 """Progress bars for long computations.
 
-A long computation announces each stage with `stage("neighbours", n)` and reports completed work to the function
-returned by `advance_callback()`. Inside `with shown():` these calls update tqdm bars on stderr, if stderr is a terminal
-or the process is a notebook kernel; inside `with show_on(display):` they update `display`. Outside such blocks they do
-nothing.
+A long computation announces each of its stages, such as the neighbour search, with `stage("neighbours", n)`. It reports
+completed work to the function returned by `advance_callback()`. Inside `with shown():` these calls update tqdm bars on
+stderr, if stderr is a terminal or the process is a notebook kernel; inside `with show_on(display):` they update
+`display`. Outside such blocks they do nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _display: ContextVar[Display | None] = ContextVar("display", default=None)
 
 
 class Display(Protocol):
-    """Interface of a progress display; `advance` may be called from any thread."""
+    """Interface of a progress display. Any thread can call `advance`."""
 
     def begin(self, name: str, total: int | None, unit: str, done: int) -> None:
         """Begin a stage of `total` units (None if unknown), of which `done` are already complete."""
@@ -36,11 +36,11 @@ class Display(Protocol):
         """Record that `count` more units are complete."""
 
     def on_iteration(self, iteration: int, loss: float, Y: Array) -> None:
-        """Record an iteration of the optimiser; this method has the signature of a callback."""
+        """Record an iteration of the optimiser; the arguments are those of the `callbacks` of a method."""
 
 
 class _Bars:
-    """One tqdm bar at a time; finished bars stay on screen."""
+    """Displays progress as tqdm bars, one at a time; finished bars stay on screen."""
 
     def __init__(self) -> None:
         self.bar: Any = None
@@ -143,13 +143,16 @@ def end_stage() -> None:
 
 
 def advance_callback() -> Callable[[int], None]:
-    """Return a function that takes the number of units just completed; it may be called from any thread."""
+    """Return a function that any thread can call with the number of units of work that it has just completed."""
     display = _display.get()
     return display.advance if display is not None else lambda count: None
 
 
 def start_optimizer_stage(n_iter: int, done: int) -> list[Callable[[int, float, Array], None]]:
-    """Begin the stage "optimise". Return a list with the callback that updates it, empty if no display is set."""
+    """Begin the stage "optimise", with `done` of `n_iter` iterations complete.
+
+    Return a list with the callback that updates the display; the list is empty if no display is set.
+    """
     display = _display.get()
     if display is None:
         return []

@@ -54,8 +54,8 @@ def save(method: Any, path: str | Path) -> None:
     The file is a zip of .npy arrays and a JSON file, without pickle or code. It contains the parameters, the map, the
     loss and its curve, the affinities and what `transform` needs, including the data, but no callbacks. A parameter
     that is code, such as a metric function or a user-defined kernel, raises ValueError before anything is written. A
-    tensor map is loaded as an array; a method fitted on a GPU can be loaded on a machine without one, if PyTorch is
-    installed.
+    map that is a tensor is loaded as a NumPy array. A method fitted on a GPU can be loaded on a machine without a GPU,
+    if PyTorch is installed there.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def save(method: Any, path: str | Path) -> None:
     """
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
-        raise ValueError(f"save supports the methods {', '.join(METHODS)}; got {kind.__name__}")
+        raise ValueError(f"save() supports the methods {', '.join(METHODS)}; got {kind.__name__}")
     check_is_fitted(method, "embedding_")
     parameters = {**method.get_params(deep=False), "callbacks": ()}
     for name, value in parameters.items():
@@ -77,7 +77,7 @@ def save(method: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Load a method written by `save`; its `transform` returns the same bytes as that of the saved method.
+    """Load a method written by `save`; its `transform` returns exactly the same values as that of the saved method.
 
     Nothing in the file is executed, and only classes of equipoise are created. A file of a newer format, a damaged file
     or a file with other content raises ValueError.
@@ -85,6 +85,7 @@ def load(path: str | Path) -> Any:
     Parameters
     ----------
     path : str or Path
+        File to read.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
 
 
 def _require_known(kind: type, names: Iterable[str]) -> None:
-    """Raise ValueError for a name that the code of the class does not mention, which shows that the file is damaged."""
+    """Raise ValueError if the code of the class does not mention one of the names: then the file is damaged."""
     unknown = set(names) - _mentioned_names(kind)
     if unknown:
         raise ValueError(f"{kind.__name__} has no attribute {min(unknown)[:80]!r}")
@@ -167,7 +168,7 @@ def _require_storable(name: str, value: Any) -> None:
         archive.check(value, _describe)
     except Unstorable as error:
         remedy = REMEDIES.get(name, "use a number, a string or an array")
-        raise ValueError(f"{name} cannot be saved: {error}; {remedy}") from None
+        raise ValueError(f"the parameter {name} cannot be saved: {error}; {remedy}") from None
 
 
 def _describe(item: Any) -> tuple[str, Any] | None:
@@ -197,7 +198,7 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _make(path: str | Path, tag: str, state: Any) -> Any:
-    """Return the function registered under a tag, or an object of the class registered under it, with this state.
+    """Return the function registered under a tag, or an object with this state of the class registered under the tag.
 
     A dataclass is built by its constructor, which validates the fields. `path` is the file to name in error messages.
     """

@@ -282,7 +282,7 @@ def test_help_describes_engine_and_device(capsys):
         "--engine WORD",
         '"torch"',
         "--device WORD",
-        "--deterministic BOOL Make results reproducible",
+        "--deterministic BOOL Make results byte-identical",
         "--tol X",
     ):
         assert words in text

@@ -27,7 +27,7 @@ from equipoise.cli.console import Console
         (["iris", "--seed", "x"], "seed"),
         (
             ["iris", "--method", "pca", "--iterations", "5"],
-            "pca is computed in closed form; omit the number of iterations, or add --solver flow",
+            "pca is computed in closed form, without iterations; omit --n-iter (--iterations), or add --solver flow",
         ),
         (
             ["iris", "--method", "pca", "--checkpoint", "c"],
@@ -63,7 +63,7 @@ def test_invalid_input_prints_one_line_and_writes_no_files(arguments, message, t
         (["--method", "symmetricsne", "--kernel", "StudentT(__import__('os'))"], "choose from"),
         (
             ["--init", "missing.npy"],
-            "cannot read 'missing.npy', which must be an array saved by numpy.save: No such file or directory",
+            "cannot read 'missing.npy': No such file or directory; the file must contain an array saved by numpy.save",
         ),
         (["--plot", "pdf"], "unknown format 'pdf'; choose from png, svg, html"),
         (["--format", "doc"], "invalid choice: 'doc'"),

@@ -234,7 +234,7 @@ def test_table_without_coordinates_is_not_a_map(maps, tmp_path, capsys):
         assert "t.csv is not a map" in message and "this file has 'age', 'weight', 'height', 'kind'" in message
         assert "--coordinates A,B" in message and f"`equipoise embed {table}`" in message
     assert run("plot", array, *out) == 2
-    assert "wide.npy has 5 unnamed columns, too many for a map (1 to 3)" in one_line_error(capsys)
+    assert "wide.npy has 5 unnamed columns, but a map without column names has at most 3" in one_line_error(capsys)
     assert names(tmp_path) == ["t.csv", "wide.npy"]
     assert run("plot", table, "--coordinates", "age,height", "--color", "kind", *out) == 0
     np.testing.assert_array_equal(read_map(str(table), ["age", "height"]).Y, [[1, 3], [4, 7], [7, 8], [2, 9]])
@@ -356,7 +356,7 @@ def test_evaluate_of_a_model_from_affinities_requires_a_metric(tmp_path, capsys)
     assert embed(tmp_path / "p.npy", *words) == 0
     capsys.readouterr()
     assert run("evaluate", tmp_path / "p.npy", tmp_path / "m.eq") == 2
-    assert "fitted to affinities, not distances; choose the metric of DATA with --metric" in one_line_error(capsys)
+    assert "fitted to affinities, not to distances, so the metric of DATA is unknown" in one_line_error(capsys)
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "compare"])

@@ -11,7 +11,7 @@ from scipy import sparse
 from equipoise import _core
 from equipoise.arrays.csr import is_on_device
 from equipoise.arrays.namespace import is_tensor
-from equipoise.divergences import ChiSquare
+from equipoise.divergences import ChiSquare, JensenShannon
 from equipoise.engines import ENGINES, HOST, engine_settings, engine_state, make_engine, restore_engine
 from equipoise.engines.base import Engine, Placement, Resumable, Stepper, Traits
 from equipoise.engines.mesh import plan
@@ -19,13 +19,18 @@ from equipoise.engines.mesh.mesh_engine import Grid, MeshEngine
 from equipoise.engines.tables import BITS
 from equipoise.kernels import Gaussian, Membership, NonMembership, StudentT
 from equipoise.objectives import (
+    BetaDivergence,
     ConditionalKL,
     CrossEntropy,
     DenseDivergence,
     DoubleKernelLLE,
     DoubleKernelPCA,
     EffectiveCrossEntropy,
+    GammaDivergence,
     JointDivergence,
+    RenyiDivergence,
+    StoredDivergence,
+    TwoWayKL,
 )
 
 N = 30
@@ -119,6 +124,11 @@ def objectives():
         CrossEntropy(P, Membership(1.6, 0.9), apart),
         EffectiveCrossEntropy(P, Membership(1.6, 0.9), apart, 5),
         DenseDivergence(dense / dense.sum(), StudentT(), ChiSquare()),
+        RenyiDivergence(P, StudentT(), 0.5),
+        StoredDivergence(P, StudentT(), JensenShannon()),
+        BetaDivergence(P, StudentT(), 2.0),
+        GammaDivergence(P, StudentT(), 1.0),
+        TwoWayKL(P, StudentT(), (0.5, 0.5), 0.1),
         DoubleKernelLLE(graph(2), Gaussian()),
         DoubleKernelPCA(P, Gaussian()),
     ]

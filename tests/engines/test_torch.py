@@ -335,7 +335,7 @@ def test_estimate_memory_covers_the_torch_engine():
 
 def test_divergence_over_all_pairs_raises():
     with pytest.raises(
-        ValueError, match=r'engine="torch" stores P for the nearest neighbours, but this divergence needs all'
+        ValueError, match=r'engine="torch" stores P for the nearest neighbours only, but this divergence needs P'
     ):
         eq.GSNE(alpha=1.5, engine="torch").fit(np.random.default_rng(0).standard_normal((50, 4)))
 

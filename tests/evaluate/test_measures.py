@@ -332,16 +332,16 @@ def test_invalid_arguments_raise():
         (lambda: ev.stress(np.ones((9, 2)), Y[:9]), "all 9 rows of X are equal"),
         (lambda: ev.stress(sparse.csr_matrix(D * (D < 2)), Y, metric="precomputed"), "only some of the distances"),
         (lambda: ev.stress(X, Y, metric="no such"), "metric must be"),
-        (lambda: ev.shepard(X, Y, 3), "pairs must be an integer of at least 4, got 3"),
+        (lambda: ev.shepard(X, Y, 3), "pairs=3 is not an integer of at least 4"),
         (lambda: ev.shepard(D * 0, Y, metric="precomputed"), "distances of all 7,140 compared pairs in X equal 0"),
         (lambda: ev.stress(D * 0, Y, metric="precomputed"), "all distances in X are 0"),
         (lambda: ev.centroid_correlation(X, Y, X[:, 0] > 0), "needs three or more classes, but labels has 2"),
         (lambda: ev.centroid_correlation(Euclidean(X), Y, LABELS), "needs a table X .*, got a metric space"),
         (lambda: ev.silhouette(Y, np.arange(120)), "all labels are different; the silhouette needs"),
         (lambda: ev.davies_bouldin(Y, np.arange(120)), "all labels are different; the Davies-Bouldin index needs"),
-        (lambda: ev.davies_bouldin_curve(Y, [1, 2]), "clusters must be between 2 and 119.* smallest value is 1"),
-        (lambda: ev.davies_bouldin_curve(Y, []), "clusters must be a non-empty sequence of integers"),
-        (lambda: ev.davies_bouldin_curve(Y, 5), "clusters must be a non-empty sequence of integers, .*, got 5"),
+        (lambda: ev.davies_bouldin_curve(Y, [1, 2]), "`clusters` must be between 2 and 119.* smallest value is 1"),
+        (lambda: ev.davies_bouldin_curve(Y, []), "`clusters` must be a non-empty sequence of integers"),
+        (lambda: ev.davies_bouldin_curve(Y, 5), "`clusters` must be a non-empty sequence of integers, .*, got 5"),
         (lambda: ev.knn_accuracy(Y, LABELS, k=120), "k must be between 1 and the number of training points = 108"),
         (lambda: ev.one_nn_error(Y, np.arange(120)), "all labels are different; a classifier needs"),
         (lambda: ev.loss(eq.TSNE(), X, X[:, :3]), r"Y has 3 columns but TSNE has n_components=2; set n_components=3"),
@@ -349,7 +349,7 @@ def test_invalid_arguments_raise():
         with pytest.raises(ValueError, match=match):
             call()
     for method in (eq.TSNE, "t-SNE"):
-        with pytest.raises(TypeError, match=r"method must be an estimator with a problem\(\) method"):
+        with pytest.raises(TypeError, match=r"method must be an estimator of equipoise, such as eq.TSNE\(\)"):
             ev.loss(method, X, Y)
 
 

@@ -234,8 +234,8 @@ def test_invalid_k_and_n_jobs_raise():
         (lambda: preservation_ratio(X, Y, 0, 5), "l must be between 1"),
         (lambda: preservation_ratio(X, Y, 1, 150), r"m must be between 1 and n_samples - 1 = 149, got 150"),
         (lambda: preservation_ratio(X, Y, 9, 5), "l must be smaller than m, got l=9 and m=5"),
-        (lambda: Neighborhoods(X, Y, 5).preservation_ratio(2, 6), "m=6 is larger than k=5 of these Neighborhoods"),
-        (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is larger than k=5 of these Neighborhoods"),
+        (lambda: Neighborhoods(X, Y, 5).preservation_ratio(2, 6), "m=6 is too large for Neighborhoods created with k="),
+        (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is too large for Neighborhoods created with k=5"),
         (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a positive integer, -1 for all cores, or None"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -67,6 +67,29 @@ def test_random_map_is_unreadable_in_every_respect(rng):
     assert set(verdicts(report).values()) == {NOT} and len(report.sentences) == 6
 
 
+def test_report_shows_the_stress_that_no_map_can_beat(report, digits, monkeypatch):
+    X, _ = digits
+    bound = spaces.embeddability(spaces.Euclidean(X), 2).normalised_stress[1]
+    assert 0.1 < bound < report.stress.scale_free
+    assert report.lowest_stress.bound == pytest.approx(bound, rel=1e-9)
+    assert report.lowest_stress.of_map == pytest.approx(report.stress.scale_free)
+    assert f"≥ {bound:.3f}" in str(report)
+    assert f"No map in 2 dimensions has a scale-free stress below {bound:.3f}." in report.footer
+    monkeypatch.setattr(importlib.import_module("equipoise.evaluate.distances"), "BOUND_POINTS", 100)
+    sampled = eq.evaluate(X, report.Y)
+    lowest = sampled.lowest_stress
+    assert len(lowest.points) == 100 and "≥" not in str(sampled)
+    assert (
+        0.1
+        < lowest.bound
+        < lowest.of_map
+        == pytest.approx(float(stress(X[lowest.points], report.Y[lowest.points]).scale_free))
+    )
+    assert "No map of 100 of the points, drawn at random, in 2 dimensions" in sampled.footer
+    pair = eq.compare(X, {"a": report.Y, "b": report.Y[:, :1]})
+    assert pair.reports["b"].lowest_stress.bound > pair.reports["a"].lowest_stress.bound
+
+
 def test_tsne_map_has_readable_groups_but_not_sizes(report):
     found = verdicts(report)
     assert found["groups of near points"] == found["gaps"] == READ
@@ -276,7 +299,7 @@ def test_compare_names_maps_and_rejects_invalid_ones(rng):
     same = eq.compare(X, [Y, Y], random_state=np.random.RandomState(0))
     assert str(same).count("*") == 2 * 8 + 1  # equal values are both best; eight rows and the note
     assert same["map 1"].triplet_accuracy == same["map 2"].triplet_accuracy  # the same triplets
-    with pytest.raises(ValueError, match="maps is empty"):
+    with pytest.raises(ValueError, match="`maps` is empty"):
         eq.compare(X, [])
     with pytest.raises(ValueError, match="map 2: X has 40 points and Y has 39"):
         eq.compare(X, [Y, Y[1:]])

@@ -162,8 +162,8 @@ def test_text_and_figure_describe_the_runs(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"runs": 1}, "runs must be an integer from 2 to 100000, got 1"),
-        ({"runs": 2**63}, "runs must be an integer from 2 to 100000, got 9223372036854775808"),
+        ({"runs": 1}, "runs=1 is not an integer from 2 to 100000"),
+        ({"runs": 2**63}, "runs=9223372036854775808 is not an integer from 2 to 100000"),
         ({"X": IRIS.X[:1], "subsample": 0.5}, "X has 1 point; at least 2 are needed"),
         ({"subsample": 0}, "subsample must be a fraction above 0 and at most 1, got 0"),
         ({"subsample": 1.2}, "subsample must be a fraction above 0 and at most 1, got 1.2"),

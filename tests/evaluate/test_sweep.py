@@ -125,7 +125,7 @@ def test_advice_follows_from_the_scores():
         in both
     )
     assert "changes little from map to map" in both
-    assert "changes most at perplexity 5" in advice_text([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
+    assert "changes most at the step to perplexity 5" in advice_text([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
     assert "Classes are separated best at perplexity 30 (90%)" in advice_text(
         [0.4, 0.6], [0.8, 0.7], classes=[0.9, 0.8]
     )
@@ -141,8 +141,8 @@ def test_advice_names_only_existing_parameters():
 @pytest.mark.parametrize(
     ("method", "values", "message"),
     [
-        (QUICK, {}, "values must map one or two parameters to lists"),
-        (QUICK, {"perplexity": [5], "dof": [1], "exaggeration": [1]}, "values must map one or two parameters to lists"),
+        (QUICK, {}, "`values` must map one or two parameters to lists"),
+        (QUICK, {"perplexity": [5], "dof": [1], "exaggeration": [1]}, "`values` must map one or two parameters"),
         (QUICK, {"beta": [1, 2]}, "TSNE has no parameter 'beta'; choose from .*perplexity"),
         (QUICK, {"perplexity": 5}, r"values\['perplexity'\] must be a list of at least one value, got 5"),
         (QUICK, {"init": "pca"}, r"values\['init'\] must be a list of at least one value, got 'pca'"),

@@ -183,7 +183,7 @@ def test_reduction_is_exact_for_low_rank_tables(metric, monkeypatch):
 
 def test_large_tables_with_manhattan_metric_raise(monkeypatch):
     monkeypatch.setattr(sparse_table, "SEARCH_WORK", 10.0)
-    with pytest.raises(ValueError, match=r"240 sparse rows are too many .*'manhattan'; use euclidean.*precomputed"):
+    with pytest.raises(ValueError, match=r"240 sparse rows are too many .*'manhattan'; use metric=.euc.*precomputed"):
         eq.TSNE(metric="manhattan", engine="grid").fit(X)
 
 

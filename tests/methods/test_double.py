@@ -322,7 +322,9 @@ def test_invalid_data_and_metrics_raise(X, monkeypatch):
     with pytest.raises(ValueError, match="only some of the distances to the 30 fitted points"):
         method.transform(graph[:2])
     monkeypatch.setattr(builders, "MOST", 10)
-    with pytest.raises(ValueError, match=r"with metric=cityblock .* for up to 10 points, but X has 30\. Use metric="):
+    with pytest.raises(
+        ValueError, match=r"With metric=cityblock .* this is limited to 10 points, but X has 30\. Use metric="
+    ):
         eq.DKLLE(metric="cityblock").problem(X)
 
 

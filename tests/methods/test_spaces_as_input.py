@@ -36,7 +36,9 @@ def test_map_is_that_of_the_distances(Method, space):
     found, expected = brief(Method).fit(space), brief(Method, metric="precomputed").fit(D)
     assert_array_equal(found.embedding_, expected.embedding_)
     assert found.n_features_in_ == len(X)
-    with pytest.raises(ValueError, match="transform needs a method fitted to a table or to distances"):
+    with pytest.raises(
+        ValueError, match="a metric space cannot contain new points; fit the method to a table or to distances"
+    ):
         found.transform(NEW)
 
 

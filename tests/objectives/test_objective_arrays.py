@@ -13,7 +13,7 @@ from support.namespaces import every_library, numpy_of
 
 import equipoise as eq
 from equipoise.arrays.device_csr import Rows
-from equipoise.divergences import Alpha, ChiSquare
+from equipoise.divergences import Alpha, Beta, ChiSquare, Gamma, JensenShannon, NeRV, Renyi
 from equipoise.engines import Reference
 from equipoise.linalg.gram import Factor, Inner
 from equipoise.methods import ALL
@@ -24,6 +24,11 @@ WITH_ENGINES = [M for M in ALL if "engine" in M().get_params() and M not in (*CL
 MORE = [eq.GSNE(alpha=a) for a in (-0.5, 1.0)] + [
     eq.SymmetricSNE(divergence=ChiSquare()),
     eq.SymmetricSNE(divergence=Alpha(0.98)),
+    *(
+        eq.SymmetricSNE(kernel=eq.kernels.StudentT(), divergence=divergence)
+        for divergence in (Renyi(0.7), Beta(1.5), Gamma(0.5), NeRV(0.3), JensenShannon())
+    ),
+    eq.SNE(kernel=eq.kernels.StudentT()),
     eq.UMAP(loss="intended"),
 ]
 METHODS = [brief(M, engine="reference") for M in WITH_ENGINES] + [

@@ -45,11 +45,11 @@ def test_valid_kernels_pass(valid):
     [
         (
             kernel(slope=lambda d2: 1 / (1 + d2) ** 2),
-            r"User\.slope\(0\.001\) = .* is -0\.998 there; slope has the wrong sign",
+            r"User\.slope\(0\.001\) = .* is -0\.998 there; slope\(\) has the wrong sign",
         ),
-        (kernel(slope=lambda d2: -2 / (1 + d2) ** 2), r"is -0\.998 there; divide slope by 2$"),
+        (kernel(slope=lambda d2: -2 / (1 + d2) ** 2), r"is -0\.998 there; divide slope\(\) by 2$"),
         (kernel(slope=lambda d2: -2 * np.sqrt(d2) / (1 + d2) ** 2), r"with respect to d2, not the distance"),
-        (kernel(slope=lambda d2: -np.exp(-d2)), r"but the derivative of value with respect to d2 is"),
+        (kernel(slope=lambda d2: -np.exp(-d2)), r"but the derivative of value\(\) with respect to d2 is"),
         (kernel(np.cos, lambda d2: -np.sin(d2)), r"User\.value\(.*\) = -.*, but a kernel must be positive"),
         (kernel(lambda d2: 1 + d2, np.ones_like), r"User\.value must not increase with the squared distance, but"),
         (kernel(lambda d2: 1.0 if d2 < 1 else 0.5), r"User\.value\(d2\) fails for an array .* Write it elementwise"),

@@ -196,7 +196,7 @@ def test_missing_checkpoint_warns_and_starts_over(tmp_path):
 
 
 def test_invalid_checkpoint_arguments_raise(tmp_path):
-    with pytest.raises(ValueError, match="every must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="every=0 is not an integer >= 1"):
         eq.Checkpoint(tmp_path / "run.eqc", every=0)
     with pytest.raises(ValueError, match=r"the checkpoint's folder .* does not exist; create it first"):
         eq.Checkpoint(tmp_path / "nowhere" / "run.eqc")

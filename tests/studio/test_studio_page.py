@@ -215,8 +215,9 @@ def test_two_runs_side_by_side_with_trust_colours(studio, visit):
     put(tab, "color", "value", "trust")
     until(tab, f"{text('legend')}.includes('0.99 or more')")
     assert set(tab.evaluate(f"Array.from({MODEL.format(name='colors')}.data.b)")) <= {0, 1, 2, 3}
+    after = iteration(tab) + 10
     press(tab, "Step")  # the colours follow the map
-    until(tab, f"{text('legend')}.includes('at iteration ' + {iteration(tab) + 10})")
+    until(tab, f"{text('legend')}.includes('at iteration ' + {after})")
     press(tab, "Share link")
     until(tab, f"{MODEL.format(name='link')}.value.includes('b.method=umap')")
     other = visit(get(tab, "link", "value"))
@@ -251,7 +252,7 @@ def test_files_are_exported_and_uploaded(studio, visit, tmp_path):
     until(tab, f"{text('message')}.includes('big.csv exceeds the upload limit of 20 kB')")
     tab.route("**/upload?*", lambda route: route.continue_(url=route.request.url.replace("session=", "session=x")))
     upload("lost.csv", b"1,2\n3,4\n")
-    until(tab, f"{text('message')} === 'unknown session; reload the page'")
+    until(tab, f"{text('message')} === 'this page is no longer open in the studio; reload it'")
     tab.unroute("**/upload?*")
     upload("ragged.csv", b"1,2\n3\n")
     until(tab, f"{text('message')}.includes('line 2: expected 2 cells')")

@@ -175,7 +175,7 @@ def test_studio_starts_with_a_file_and_rejects_invalid_data(tmp_path):
         serve("nonesuch", show=False)
     with pytest.raises(ValueError, match="NaN at row 1"):
         serve(np.array([[1.0, 2.0], [np.nan, 1.0]]), show=False)
-    with pytest.raises(ValueError, match="folder must be an existing folder, got"):
+    with pytest.raises(ValueError, match="is not an existing folder; create it or choose another"):
         serve(folder=tmp_path / "none", show=False)
 
 

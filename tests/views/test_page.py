@@ -324,10 +324,10 @@ def test_invalid_arguments_raise(monkeypatch):
         eq.page(Y, table={"sex": list("fm")})
     with pytest.raises(ValueError, match="a data frame or a mapping of names to values, got list"):
         eq.page(Y, table=[1, 2, 3])
-    with pytest.raises(ValueError, match="names requires color; pass the class of each point as color, or omit names"):
+    with pytest.raises(ValueError, match="`names` requires `color`; pass the class of each point as `color`"):
         eq.page(Y, names=["a"])
     monkeypatch.setattr(page_module, "MAX_IMAGE_BYTES", 10)
-    with pytest.raises(ValueError, match="a page is limited to 0 MB"):
+    with pytest.raises(ValueError, match="a page can contain at most 0 MB"):
         eq.page(Y, images=np.zeros((3, 2, 2), np.uint8))
 
 

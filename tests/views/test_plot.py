@@ -356,12 +356,12 @@ def test_arrows_show_both_forces_on_one_scale(rng):
     ("arguments", "message"),
     [
         ({"color": [1, 2]}, r"color must have shape \(4,\), one value per point, got shape \(2,\)"),
-        ({"names": ["a"]}, "names requires color; pass the class of each point as color, or omit names"),
+        ({"names": ["a"]}, "`names` requires `color`; pass the class of each point as `color`, or omit `names`"),
         (
             {"color": list("abcd"), "names": ["a"]},
-            "color must contain integers if names is given, but contains other values; omit names",
+            "color must contain integers if `names` is given, but contains other values; omit `names`",
         ),
-        ({"color": [0, 1, 2, 0], "names": ["a", "b"]}, r"color is 2 at row 2, but .* 0 to len\(names\) - 1 = 1"),
+        ({"color": [0, 1, 2, 0], "names": ["a", "b"]}, r"row 2 of color is 2, but .* 0 to len\(names\) - 1 = 1"),
         ({"images": np.zeros((4, 9))}, r"images must have shape \(4, height, width\) or .* got \(4, 9\); reshape"),
         ({"images": np.full((4, 2, 2), 16.0)}, "images must be uint8 or between 0 and 1, got float64 from 16"),
     ],
@@ -377,7 +377,7 @@ def test_invalid_maps_raise(rng):
     with pytest.raises(ValueError, match=r"Y must be a map of shape \(n, d\)"):
         eq.plot(np.zeros(4))
     Y = rng.normal(size=(30, 3))
-    with pytest.raises(ValueError, match="forces requires a 2-D map, got 3-D"):
+    with pytest.raises(ValueError, match="`forces` can be drawn only on a 2-D map, but Y is 3-D"):
         eq.plot(Y, forces=eq.TSNE(perplexity=5).problem(Y))
     with pytest.raises(ValueError, match="images can be drawn only on flat maps"):
         eq.plot(Y, images=np.zeros((30, 2, 2)))

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include "threads/parallel.hpp"
 
@@ -13,15 +14,29 @@ namespace EQ_ISA {
 struct Uninitialized {};
 constexpr Uninitialized UNINITIALIZED;
 
+// Arrays start at multiples of 1024 bytes. Inner loops read one array while they write another; a read is delayed if its
+// address is a little below that of a recent write, modulo 4096. Measured: the stress of 1,797 points on two threads took
+// 0.66 ms instead of 0.68 to 0.85, depending on the addresses.
+constexpr std::size_t ALIGNMENT = 1024;
+
 template <class T> struct Buffer {
     T *data;
-    explicit Buffer(std::int64_t size) : data(new T[std::size_t(size)]()) {}
-    Buffer(std::int64_t size, Uninitialized) : data(new T[std::size_t(size)]) {}
-    ~Buffer() { delete[] data; }
+    Buffer(std::int64_t size, Uninitialized) : data(allocate(std::size_t(size))) {}
+    explicit Buffer(std::int64_t size) : Buffer(size, UNINITIALIZED) {
+        for (std::int64_t i = 0; i < size; ++i) data[i] = T();
+    }
+    ~Buffer() { ::operator delete(data, std::align_val_t(ALIGNMENT)); }
     Buffer(const Buffer &) = delete;
     Buffer &operator=(const Buffer &) = delete;
     T &operator[](std::int64_t i) { return data[i]; }
     const T &operator[](std::int64_t i) const { return data[i]; }
+
+private:
+    static T *allocate(std::size_t size) {
+        static_assert(std::is_trivial<T>::value, "elements are neither constructed nor destroyed");
+        if (size > SIZE_MAX / 2 / sizeof(T)) throw std::bad_alloc();
+        return static_cast<T *>(::operator new(size * sizeof(T), std::align_val_t(ALIGNMENT)));
+    }
 };
 
 // One T for each slot of a parallel loop on threads() threads, constructed before it: nothing is allocated inside loops.

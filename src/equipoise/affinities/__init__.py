@@ -1,1 +1,1 @@
-"""From neighbours to affinities P (docs/math.md, section 3)."""
+"""Compute affinities P from the distances between neighbours (docs/math.md, section 3)."""

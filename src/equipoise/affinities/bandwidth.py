@@ -1,4 +1,4 @@
-"""Bandwidths of a Gaussian kernel on the data: one for all points, or one per point from its neighbours."""
+"""Compute bandwidths of a Gaussian kernel on the data: one for all points, or one per point from its neighbours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANGE = 1e-75, 1e75  # of a given σ: the product σ_i² σ_j² neither underflo
 @tagged("methods.kernel_neighborhoods.Bandwidth")
 @dataclass
 class Bandwidth:
-    """Squared bandwidths σ² of the kernel k_x = exp(−d² / 2σ²) on the data.
+    """Computes the squared bandwidths σ² of the kernel k_x = exp(−d² / 2σ²) on the data.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Bandwidth:
         return positive(sigma2, self.k) if self.bandwidth == "local" else np.full(len(sigma2), self._mean)
 
     def of_new(self, d2: Matrix) -> Array:
-        """Return σ_i² for new rows, from their squared distances to the fitted points, CSR d2 (m, n)."""
+        """Return σ_i² for m new rows; CSR d2 (m, n) contains their squared distances to the fitted points."""
         if self.bandwidth != "local":
             return np.full(d2.shape[0], self._mean if self.bandwidth == "global" else self.bandwidth**2)
         with warnings.catch_warnings():  # the fit has already warned about duplicates
@@ -64,7 +64,7 @@ def check_bandwidth(bandwidth: Any) -> Any:
     sigma = check_positive(bandwidth, "bandwidth", '"local", "global" or ')
     if not (RANGE[0] <= sigma <= RANGE[1] or sigma == np.inf):
         raise ValueError(
-            f"bandwidth={sigma:g} is out of range, because powers of the bandwidth are computed; rescale the data, and"
+            f"bandwidth={sigma:g} is out of range: its fourth power would overflow or underflow; rescale the data, and"
             f" use a bandwidth between {RANGE[0]:g} and {RANGE[1]:g}"
         )
     return sigma
@@ -98,7 +98,7 @@ def variances(d2: Matrix, k: int) -> Array:
 def positive(sigma2: Array, k: int) -> Array:
     """Return σ² with zeros replaced by the smallest positive σ², or by 1 if all σ² are 0.
 
-    A row with σ² = 0 has at least k duplicates; a warning gives the number of such rows.
+    A row with σ² = 0 has at least k duplicates. If there are such rows, a warning says how many.
     """
     zero = sigma2 <= 0
     if not zero.any():

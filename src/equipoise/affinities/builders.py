@@ -1,4 +1,4 @@
-"""How a method computes affinities: the rows p_{j|i} of the fitted points, and those of new points."""
+"""Rules by which methods compute affinities: the rows p_{j|i} for the fitted points and for new points."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ WIDTH = 3  # k_x is stored for WIDTH · n_neighbors neighbours of a point, as fo
 
 
 class Neighborhoods(Protocol):
-    """A rule that computes affinities; the value "auto" of its parameters has already been resolved."""
+    """Interface of a rule that computes affinities. Parameters with the value "auto" have already been replaced."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         """Return the affinities p_{j|i}, (n, n), and the recall of the neighbour search.
 
-        If `few` is True, the result is CSR. It then contains all precomputed affinities; affinities computed from
-        distances are limited to the nearest neighbours of each point. If `few` is False, the result may be dense.
+        If `few` is True, the result is CSR: it contains all precomputed affinities, or, if affinities are computed from
+        distances, only those of the nearest neighbours of each point. If `few` is False, the result can be dense.
         """
         ...
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        """Return p_{j|i} from new rows to the fitted points, CSR (m, n), and the twins (m,) of the new rows.
+        """Return p_{j|i} for new rows i and fitted points j, CSR (m, n), and the twins (m,) of the new rows.
 
         The twin of a row is the index of the fitted point that equals it, or −1 if there is none.
         """
@@ -93,7 +93,10 @@ class Uniform:
 @tagged("methods.neighborhoods.Fuzzy")
 @dataclass(frozen=True)
 class Fuzzy:
-    """The fuzzy union μ of memberships in neighbourhoods of k points; labels weaken the edges between classes."""
+    """UMAP's affinities: the fuzzy union μ of the memberships of points in neighbourhoods of k points.
+
+    If `labels` are given, affinities between different classes are reduced (see `fuzzy.intersected`).
+    """
 
     k: int
     n_threads: int
@@ -112,8 +115,8 @@ class Fuzzy:
             mu = fuzzy.intersected(mu, self.labels, self.target_weight)
         if mu.nnz == 0:
             raise ValueError(
-                f"no edges remain with target_weight={self.target_weight:g}: no two neighbours share a label;"
-                " lower target_weight"
+                f"the neighbour graph has no edges left with target_weight={self.target_weight:g}, because no two"
+                " neighbours share a label; lower target_weight"
             )
         return mu, recall
 
@@ -135,8 +138,8 @@ class Given:
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         if (P := data.affinities) is None:
             raise TypeError(
-                f'affinity="precomputed" requires affinities (n, n) as X, got {type(data).__name__}; pass affinities,'
-                " or omit affinity"
+                f'affinity="precomputed" requires affinities (n, n) as X, but X was read as {type(data).__name__};'
+                " pass affinities, or omit affinity"
             )
         return self.scaled(sparse.csr_matrix(P) if few else P, dtype), 1.0
 
@@ -154,9 +157,10 @@ def width(perplexities: Array, maximum: int) -> int:
 
 @tagged("methods.kernel_neighborhoods.LocallyLinear")
 class LocallyLinear:
-    """Weights w_ij, Σ_j w_ij = 1, that reconstruct each point from its k nearest neighbours.
+    """Affinities that are weights w_ij, Σ_j w_ij = 1, which reconstruct each point from its k nearest neighbours.
 
-    The reconstruction is in the feature space of the kernel k_x, or in the space of X if the bandwidth σ is infinite.
+    The reconstruction is in the feature space of the kernel k_x (see `Bandwidth`), or in the space of X if its
+    bandwidth σ is infinite.
     """
 
     def __init__(self, data: Input, bandwidth: Bandwidth, reg: float, n_threads: int):
@@ -192,9 +196,9 @@ class LocallyLinear:
 
 @tagged("methods.kernel_neighborhoods.Radial")
 class Radial:
-    """The kernel k_x = exp(−d²_ij / 2σ_iσ_j) on the data, where `bandwidth` determines the σ_i.
+    """Affinities given by the kernel k_x = exp(−d²_ij / 2σ_iσ_j) on the data, where `bandwidth` determines the σ_i.
 
-    With the same σ for all points it is the Gaussian kernel; the product of local σ_i follows Zelnik-Manor & Perona
+    With the same σ for all points, k_x is the Gaussian kernel; the product of local σ_i follows Zelnik-Manor & Perona
     2004. If `few` is True, `rows` computes the kernel for the 3k nearest neighbours of each point and symmetrises it;
     otherwise it computes the kernel for all pairs whose distance is known. The diagonal, which would be 1, is left out.
     """
@@ -231,7 +235,7 @@ class Radial:
 
 
 def _require_distances_among_neighbors(data: Input) -> None:
-    """Raise ValueError if the distances among the neighbours of a point are not available, or too many to store."""
+    """Raise ValueError if the distances among the neighbours of a point are not known, or need too much memory."""
     what = "locally linear weights need the distances among the neighbours of each point"
     if data.sparse:
         raise ValueError(
@@ -239,8 +243,8 @@ def _require_distances_among_neighbors(data: Input) -> None:
         )
     if isinstance(data, FromSpace) and data.n > MOST:
         raise ValueError(
-            f"{what}; with a metric space this requires all distances, which are stored for up to {MOST:,} points, but"
-            f" X has {data.n:,}. Use spaces.Restriction to keep fewer points"
+            f"{what}. X is a metric space, for which the distances of all pairs are stored; this is limited to"
+            f" {MOST:,} points, but X has {data.n:,}. Use spaces.Restriction to keep fewer points"
         )
     if data.coordinates is None or is_euclidean(data.metric):
         return
@@ -252,6 +256,6 @@ def _require_distances_among_neighbors(data: Input) -> None:
         )
     if data.n > MOST:
         raise ValueError(
-            f"{what}; with metric={name} this requires all distances, which are stored for up to {MOST:,} points, but X"
-            f' has {data.n:,}. Use metric="euclidean", or fewer points'
+            f"{what}. With metric={name} the distances of all pairs are stored; this is limited to {MOST:,} points, but"
+            f' X has {data.n:,}. Use metric="euclidean", or fewer points'
         )

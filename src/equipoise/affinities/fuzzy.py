@@ -1,4 +1,4 @@
-"""UMAP's fuzzy memberships, from neighbours to μ (McInnes et al. 2018; docs/math.md, section 3)."""
+"""Compute UMAP's fuzzy memberships μ from distances to neighbours (McInnes et al. 2018; docs/math.md, section 3)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FLOOR = 1e-3  # minimum σ_i, relative to the mean distance of the row; copied f
 
 
 def memberships(D2: Matrix, k: int, dtype: type[np.floating], n_threads: int) -> Matrix:
-    """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the k − 1 nearest neighbours as CSR (McInnes et al. 2018, alg. 3).
+    """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) for the k − 1 nearest neighbours j of i (McInnes et al. 2018, alg. 3).
 
     ρ_i is the smallest positive distance from point i, so that the nearest neighbour and all duplicates have weight 1.
     σ_i makes Σ_j w_ij = log₂ k, but is at least FLOOR times the mean distance of the row. As in umap-learn, a point
-    counts among its own k neighbours. D2 is a CSR matrix of squared distances, in host memory or on a device. The
-    compiled core computes the memberships on the CPU, `membership_rows` on a device.
+    counts among its own k neighbours. D2 is a CSR matrix of squared distances, in host memory or on a device, and so is
+    the result. The compiled core computes the memberships on the CPU, `membership_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):
@@ -38,7 +38,7 @@ def memberships(D2: Matrix, k: int, dtype: type[np.floating], n_threads: int) ->
 
 
 def membership_rows(d2: Any, k: int) -> Any:
-    """Return the memberships of the neighbours with squared distances d2 (n, k − 1), an array or a tensor."""
+    """Return the memberships w (n, k − 1) for squared distances d2 (n, k − 1) to neighbours, an array or a tensor."""
     xp = array_namespace(d2)
     d = xp.sqrt(d2)
     rho = xp.min(xp.where(d > 0, d, inf), axis=1, keepdims=True)
@@ -67,11 +67,10 @@ def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:
 
 
 def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
-    """Return μ with weaker edges between different classes; labels are integers, −1 for a missing label.
+    """Return μ with smaller values between points of different classes; labels are integers, −1 for a missing label.
 
-    As in umap-learn, an edge between different classes is multiplied by e^(−2.5/(1−w)), where w is `weight`, and an
-    edge with a missing label by e^(−1). Then every row is scaled to a maximum of 1, and `fuzzy_union` makes
-    μ symmetric again.
+    As in umap-learn, μ_ij is multiplied by e^(−2.5/(1−w)) if i and j have different labels, where w is `weight`, and by
+    e^(−1) if a label is missing. Then every row is scaled to a maximum of 1, and `fuzzy_union` makes μ symmetric again.
     """
     mu = on_host(mu)
     i, j = labels[entry_rows(mu)], labels[mu.indices]

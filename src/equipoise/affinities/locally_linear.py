@@ -1,6 +1,7 @@
-"""Locally linear weights: every point as a weighted mean of its neighbours, and the quadratic form of the residuals.
+"""Compute weights that reconstruct every point as a weighted mean of its neighbours, and the squared residuals.
 
-The weights form a matrix W, and the quadratic form is M = (I − W)ᵀ(I − W) (docs/math.md, "Locally linear weights").
+The weights form a matrix W, and the sum of the squared residuals of a map Y is tr(YᵀMY) with M = (I − W)ᵀ(I − W)
+(docs/math.md, "Locally linear weights").
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def lle_weights(
     kernel: KernelFunction | None = None,
     scale: Array | float = 1.0,
 ) -> Matrix:
-    """Return the weights w_ij of neighbours j, Σ_j w_ij = 1, that minimise ‖φ(x_i) − Σ_j w_ij φ(x_j)‖².
+    """Return the weights w_ij of neighbours j, Σ_j w_ij = 1, that minimise ‖φ(x_i) − Σ_j w_ij φ(x_j)‖²; see `kernel`.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def lle_weights_from_distances(
     kernel: KernelFunction | None = None,
     scale: Array | float = 1.0,
 ) -> Matrix:
-    """Return the weights W of `lle_weights` from squared distances D2 (n, n) instead of coordinates.
+    """Return the weights W of `lle_weights`, computed from squared distances D2 (n, n) instead of coordinates.
 
     To reconstruct new points, pass their squared distances to the n points as `rows` (m, n). Without a kernel, inner
     products are computed as ⟨x_a − x_i, x_b − x_i⟩ = ½ (d²_ia + d²_ib − d²_ab), which holds for distances that are
@@ -147,7 +148,7 @@ def _solve(G: Any, reg: float) -> Any:
 
 
 def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
-    """Return weights (m, k) of neighbours (m, k) as CSR (m, n) with sorted columns."""
+    """Return the CSR matrix (m, n), with sorted columns, of the weights (m, k) of the neighbours (m, k) of each row."""
     m, k = neighbors.shape
     order = np.argsort(neighbors, axis=1, kind="stable")
     columns, values = np.take_along_axis(neighbors, order, axis=1), np.take_along_axis(weights, order, axis=1)

@@ -1,4 +1,4 @@
-"""Affinities P of the data: the probability that a point picks another as its neighbour (docs/math.md, section 3)."""
+"""Compute affinities P: the probability that a point picks another as its neighbour (docs/math.md, section 3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..arrays.namespace import array_like, array_namespace
 from ..neighbors.vectors import in_range
 from ..progress import stage
 
-HALVINGS = 60  # bisections of a row's precision on a device; chosen: float32 has 24 bits, a start is rarely off by 2^30
+HALVINGS = 60  # bisection steps for β_i on a device; chosen: float32 has 24 bits, and a start is rarely off by 2^30
 
 
 def resolve_perplexity(perplexity: Any, n: int) -> Array:
@@ -79,8 +79,8 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
     """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with σ_i such that each row has the given perplexity.
 
     With several perplexities, the affinities are averaged. D2 contains squared distances: dense (n, n), or CSR with the
-    neighbours of each point, in host memory or on a device. The result has the same form. The compiled core computes it
-    on the CPU, `conditional_rows` on a device.
+    neighbours of each point, in host memory or on a device. The result has the same form as D2. The compiled core
+    computes it on the CPU, `conditional_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):
@@ -111,7 +111,7 @@ def _warn_saturated(saturated: Any, perplexities: Array) -> None:
 
 
 def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
-    """Return p_{j|i} from squared distances on a device, CSR with the same number of neighbours in each row."""
+    """Return p_{j|i} from D2, squared distances in a CSR matrix on a device; all rows have equally many neighbours."""
     d2 = D2.data.reshape(D2.shape[0], -1)
     _warn_saturated(saturated_rows(d2, float(perplexities.min())).int(), perplexities)
     first, *others = (conditional_rows(d2, float(perplexity)).flatten() for perplexity in perplexities)
@@ -169,10 +169,10 @@ def saturated_rows(d2: Any, perplexity: float) -> Any:
 
 
 def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix:
-    """Return p_{j|i} = 1/k on the k nearest neighbours of each point as CSR, where k is the rounded perplexity.
+    """Return p_{j|i} = 1/k for the k nearest neighbours j of each point i, where k is the rounded perplexity.
 
-    D2 is a CSR matrix of squared distances to neighbours, in host memory or on a device. The result is the mean over
-    the perplexities. Of neighbours at the same distance, those stored first are used.
+    D2 is a CSR matrix of squared distances to neighbours, in host memory or on a device, and so is the result. With
+    several perplexities, the affinities are averaged. Of neighbours at the same distance, those stored first are used.
     """
     widths = np.maximum(np.rint(perplexities), 1)
     if is_on_device(D2):  # rows are sorted by distance
@@ -213,7 +213,7 @@ def _divide_rows(P: Matrix, by: Array, dtype: type[np.floating]) -> Matrix:
 
 
 def joint(P: Matrix, n_threads: int = 1) -> Matrix:
-    """Return (P + Pᵀ)/2n, symmetric with sum 1, from the rows p_{j|i}. A dense P is overwritten."""
+    """Return (P + Pᵀ)/2n, symmetric with sum 1, for P (n, n) with entries p_{j|i}. A dense P is overwritten."""
     n = P.shape[0]
     if is_sparse(P):
         S = symmetrized(P, n_threads)

@@ -1,4 +1,4 @@
-"""Affinities of a given perplexity on a GPU: a Triton program per row finds β_i = 1/(2σ_i²) by bisection."""
+"""Computes affinities of a given perplexity on a GPU: one Triton program per row finds β_i = 1/(2σ_i²) by bisection."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Arrays of NumPy, PyTorch and CuPy through one namespace, sparse matrices, and memory checks."""
+"""Functions for arrays of NumPy, PyTorch and CuPy, for sparse matrices, and for checks of the available memory."""

@@ -1,7 +1,7 @@
-"""Block sizes: how much is processed at once.
+"""Sizes of the blocks into which large computations are split.
 
-Sizes derived from the machine are for work whose result does not depend on the block size. The constants are for all
-other work: the last digits of sums and matrix products over a block depend on its shape.
+The functions derive block sizes from the machine; use them where the block size cannot change the result. Elsewhere use
+the constants `FIXED_...`, because the last digits of a sum or a matrix product depend on the shape of the block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SMALLEST, LARGEST = 2**23, 2**24
 CACHES = 2**18, 2**22  # bytes, 256 kB and 4 MB: the range of second-level caches
 USUAL_CACHE = 2**20  # bytes; assumed if the system does not report the size
 
-# Constants on which the bytes of maps, losses or measures depend: do not change them.
+# The last digits of maps, losses or measures depend on these constants: do not change them.
 FIXED_ENTRIES = 2**22  # distances or other values, 32 MB in float64
 FIXED_PAIRS = 2**21  # pairs in the stress of a map
 FIXED_RANKED = 2**18  # distances that are ranked, if they are not computed row by row
@@ -27,7 +27,7 @@ FIXED_AUTOGRAD_PAIRS = {"cpu": 2**17, "cuda": 2**22}  # pairs under a metric ten
 FIXED_REFERENCE_ROWS = 256  # rows in the potential energy of the reference engine
 FIXED_SCAN_ROWS = 128  # queries compared with all points
 FIXED_REGION_ROWS = 8192  # points assigned to regions
-FIXED_QUERY_ROWS = 65536  # queries of one faiss search, which chooses its method by their number
+FIXED_QUERY_ROWS = 65536  # queries per faiss search; faiss chooses its method by this number
 FIXED_BRIDGE_ROWS = 1024  # points compared with all others to connect components
 FIXED_ENCODED = 2**24  # values encoded by a network
 FIXED_TILE = 2**24  # entries in the largest array of a tile on a device, 64 MB in float32; chosen
@@ -36,13 +36,13 @@ FIXED_SEARCH_TILE = 2**28  # the same in a search on a GPU, 1 GB; chosen
 
 @cache
 def block_bytes() -> int:
-    """Return the size of a block in bytes: 1/512 of the machine's memory, between 8 and 16 MB."""
+    """Return the size of a block in bytes: 1/512 of the machine's memory, but at least 8 and at most 16 MB."""
     return int(min(max(SHARE * physical_memory(), SMALLEST), LARGEST))
 
 
 @cache
 def cache_bytes() -> int:
-    """Return the size of a block that fits the processor's second-level cache, between 256 kB and 4 MB."""
+    """Return the size in bytes of a block that fits the second-level cache: at least 256 kB and at most 4 MB."""
     try:
         size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -51,9 +51,9 @@ def cache_bytes() -> int:
 
 
 def rows_per_block(bytes_per_row: float) -> int:
-    """Return how many rows of `bytes_per_row` bytes fit into a block, at least 1.
+    """Return how many rows of `bytes_per_row` bytes fit into a block of `block_bytes()`, at least 1.
 
-    Use it only where each row is computed independently, so that the block size cannot change the result.
+    Use this function only where each row is computed independently, so that the block size cannot change the result.
     """
     return max(1, int(block_bytes() // max(1.0, bytes_per_row)))
 

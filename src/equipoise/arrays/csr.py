@@ -1,4 +1,7 @@
-"""CSR matrices for the compiled core, with patterns checked once, and functions that also accept device matrices."""
+"""Create, check and transform sparse matrices in CSR format, in host memory or on a device.
+
+The pattern of a matrix, its row pointers and column indices, is checked once before the compiled core reads it.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from .._types import Array, Matrix
 from .blocks import FIXED_SUM
 from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
 
-UNUSED = 1 / 16  # fraction of an array that may stay unused; chosen
+UNUSED = 1 / 16  # largest fraction of an array that stays allocated without being used; chosen
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
     """Return a CSR matrix that shares the given arrays where their types allow; column indices are always int32.
 
-    Row pointers are int32 below 2³¹ entries, as SciPy expects, and int64 above. In the latter case SciPy's constructor
-    would widen the column indices too, doubling their memory. Products, sums and slices accept mixed index types;
-    conversions such as `tocoo` do not.
+    Row pointers are int32 below 2³¹ entries, as SciPy expects, and int64 above. SciPy's constructor would then convert
+    the column indices to int64 too, which doubles their memory, so the arrays are assigned without it. SciPy's
+    products, sums and slices accept these mixed index types; conversions such as `tocoo` do not.
     """
     M = sparse.csr_matrix(shape, dtype=values.dtype)
     M.data, M.indices = values, indices.astype(np.int32, copy=False)
@@ -34,9 +37,9 @@ def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int
 def shorten(array: Array, size: int) -> Array:
     """Return the first `size` elements of a vector, or the first `size` rows of a table, without a copy.
 
-    If the rest is large, `array` is resized in place to free memory, so no other array may share the memory of
-    `array`. NumPy 2.5 advises against resizing in place, but any other way needs a copy. tracemalloc wrongly reports a
-    copy.
+    If the rest is large, `array` is resized in place to free memory, so other arrays must not share the memory of
+    `array`. NumPy 2.5 advises against resizing in place, but any other way needs a copy. (tracemalloc reports a
+    copy here, but none is made.)
     """
     if len(array) - size > UNUSED * len(array):
         array.resize((size, *array.shape[1:]), refcheck=False)
@@ -45,12 +48,12 @@ def shorten(array: Array, size: int) -> Array:
 
 
 def is_sparse(A: Any) -> bool:
-    """Return whether A is a sparse matrix: of SciPy, or CSR on a device."""
+    """Return whether A is a SciPy sparse matrix or a CSR matrix on a device."""
     return sparse.issparse(A) or is_on_device(A)
 
 
 def is_on_device(A: Any) -> bool:
-    """Return whether A is a CSR matrix on a device (device_csr.py)."""
+    """Return whether A is a CSR matrix on a device (`device_csr.Rows`)."""
     return getattr(A, "is_device_csr", False)
 
 
@@ -65,7 +68,7 @@ def dense(A: Any) -> Any:
 
 
 def row_sums(A: Any) -> Any:
-    """Return the sum of each row of a matrix in float64, on its device."""
+    """Return the row sums (n,) of a matrix A (n, m), in float64 and on the device of A."""
     if is_on_device(A):
         return A.row_sums()
     xp = array_namespace(A)
@@ -73,17 +76,20 @@ def row_sums(A: Any) -> Any:
 
 
 def times_map(A: Any, U: Any) -> Any:
-    """Return A U (n, d) for a matrix A (n, n), in the library of U; a SciPy matrix is multiplied on the CPU."""
+    """Return the product A U (n, d) of a matrix A (n, n) and a map U (n, d), as an array of the library of U.
+
+    If A is a SciPy matrix, the product is computed on the CPU.
+    """
     return array_like(U, A @ to_numpy(U)) if sparse.issparse(A) else A @ U
 
 
 def stored_values(A: Any) -> Any:
-    """Return the values of a sparse matrix, or a dense matrix itself."""
+    """Return the stored values (nnz,) of a sparse matrix; a dense matrix is returned unchanged."""
     return A.data if is_sparse(A) else A
 
 
 def with_values(A: Any, values: Any) -> Any:
-    """Return a matrix with the pattern of A and new values, which have the form of `stored_values(A)`."""
+    """Return a matrix with the sparsity pattern of A and new `values`, which have the shape of `stored_values(A)`."""
     if is_on_device(A):
         return A.with_data(values)
     return make_csr(values, A.indices, A.indptr, A.shape) if sparse.issparse(A) else values
@@ -101,7 +107,7 @@ def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
 
 
 def entry_rows(A: Matrix) -> Array:
-    """Return the row of each stored entry of CSR A, int32, on its device."""
+    """Return the row index of each stored entry of CSR A, (nnz,) int32, on the device of A."""
     if is_on_device(A):
         return A.entry_rows()
     return np.repeat(np.arange(A.shape[0], dtype=np.int32), np.diff(A.indptr))
@@ -118,7 +124,7 @@ def entries_where(A: Matrix, keep: Array) -> Matrix:
 def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     """Return A + Aᵀ with sorted columns, for CSR A (n, n) without duplicate entries.
 
-    Memory for twice the entries of A is allocated, and the unused part freed at the end if it is large.
+    Memory for twice the entries of A is allocated; if a large part remains unused, it is freed at the end.
     """
     if is_on_device(A):
         return A.symmetrized()
@@ -133,7 +139,7 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
 
 
 def permuted(A: Matrix, order: Array) -> Matrix:
-    """Return A[order][:, order] for a dense or CSR matrix A; the entries of a sparse row keep their order."""
+    """Return A[order][:, order] for a dense or CSR matrix A; the entries of a sparse row stay in their stored order."""
     if is_on_device(A):
         return A.permuted(order)
     if not sparse.issparse(A):
@@ -149,7 +155,7 @@ def permuted(A: Matrix, order: Array) -> Matrix:
 
 @dataclass(eq=False)
 class _Checked:
-    """A pattern that the core has checked, and the index arrays from which it was built."""
+    """A sparsity pattern that the compiled core has checked, and the index arrays from which it was built."""
 
     csr: _core.Csr
     indptr: Array
@@ -160,18 +166,18 @@ class _Checked:
         return self.indptr is A.indptr and self.indices is A.indices and self.csr.shape == A.shape
 
 
-# A matrix keeps its pattern alive; matrices with the same index arrays share one. The keys are ids of matrices and
-# of `indices` arrays, because SciPy's matrices are not hashable.
+# A matrix keeps its pattern alive; matrices with the same index arrays share a pattern. The keys are ids of matrices
+# and of `indices` arrays, because SciPy's matrices are not hashable.
 _patterns_by_matrix: dict[int, tuple[weakref.ref[Any], _Checked]] = {}
 _patterns_by_indices: weakref.WeakValueDictionary[int, _Checked] = weakref.WeakValueDictionary()
 
 
 def compiled_pattern(A: Matrix) -> _core.Csr:
-    """Return the pattern of CSR A for the compiled core, which checks row pointers and column indices.
+    """Return the sparsity pattern of CSR A as an object of the compiled core.
 
-    Matrices that share their index arrays are checked once. The pattern is kept until all these matrices are deleted.
-    Later changes to the elements of the index arrays go unnoticed. An index that is out of range raises a ValueError
-    that names the row of the index.
+    When the core creates the pattern, it checks the row pointers and column indices; if a column index is out of range,
+    it raises a ValueError that names the row. Matrices that share their index arrays also share the pattern, which is
+    kept until all of them are deleted. Later changes to elements of the index arrays go unnoticed.
     """
     key = id(A)
     known = _patterns_by_matrix.get(key)
@@ -182,7 +188,8 @@ def compiled_pattern(A: Matrix) -> _core.Csr:
         csr = _core.Csr(np.require(A.indptr, np.int64, ["C", "A"]), _column_indices(A), A.shape[1])
         if csr.shape != A.shape:
             raise ValueError(
-                f"indptr of a sparse matrix of shape {A.shape} must have {A.shape[0] + 1} elements, got {len(A.indptr)}"
+                f"indptr of a sparse matrix of shape {A.shape} must have {A.shape[0] + 1} elements, got"
+                f" {len(A.indptr)}; rebuild the matrix"
             )
         checked = _patterns_by_indices[id(A.indices)] = _Checked(csr, A.indptr, A.indices)
     _patterns_by_matrix[key] = weakref.ref(A, lambda _: _patterns_by_matrix.pop(key, None)), checked
@@ -196,7 +203,7 @@ def check_indices(A: Matrix) -> None:
 
 
 def entry_values(A: Matrix) -> Array:
-    """Return the values of the stored entries of CSR A, without the unused end that `A.data` may have."""
+    """Return the values of the stored entries of CSR A, without the unused end that `A.data` can have."""
     return np.require(A.data[: A.nnz], requirements=["C", "A"])
 
 

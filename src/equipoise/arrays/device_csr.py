@@ -1,4 +1,4 @@
-"""CSR matrices of PyTorch tensors, on a device."""
+"""Defines `Rows`, a square CSR matrix whose arrays are PyTorch tensors on a device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ class Rows:
 
     @classmethod
     def of(cls, A: Matrix, device: torch.device) -> Rows:
-        """Return a SciPy CSR matrix on a device, in float32; on the CPU, arrays of the right type are shared."""
+        """Return the SciPy CSR matrix A (n, n) as a matrix on a device, in float32.
+
+        On the CPU, arrays of A that already have the right type are shared, not copied.
+        """
         return cls(
             as_tensor(A.data[: A.nnz]).to(device, torch.float32),
             as_tensor(A.indices[: A.nnz]).to(device, torch.int32),
@@ -34,7 +37,7 @@ class Rows:
 
     @classmethod
     def of_neighbors(cls, values: torch.Tensor, indices: torch.Tensor) -> Rows:
-        """Return a matrix with k entries per row from their values (n, k) and column indices (n, k)."""
+        """Return the matrix (n, n) with k entries per row, given their values (n, k) and column indices (n, k)."""
         n, k = indices.shape
         indptr = torch.arange(0, n * k + 1, k, device=indices.device)
         return cls(values.flatten(), indices.flatten(), indptr)
@@ -53,22 +56,22 @@ class Rows:
         return self.indptr.diff()
 
     def entry_rows(self) -> torch.Tensor:
-        """Return the row of each stored entry, (nnz,), int32."""
+        """Return the row index of each stored entry, (nnz,) int32."""
         rows = torch.arange(self.shape[0], dtype=torch.int32, device=self.device)
         return rows.repeat_interleave(self.counts(), output_size=self.nnz)
 
     def row_sums(self) -> torch.Tensor:
-        """Return the row sums in float64, added in a fixed order."""
+        """Return the row sums (n,) in float64; the entries of a row are added in a fixed order."""
         return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
 
     def __matmul__(self, U: torch.Tensor) -> torch.Tensor:
-        """Return A U for U (n, b), summed in a fixed order."""
+        """Return A U (n, b) for this matrix A and U (n, b); sums are added in a fixed order."""
         columns = [self.data * u[self.indices] for u in U.T]
         sums = [torch.segment_reduce(c, "sum", offsets=self.indptr, axis=0) for c in columns]
         return torch.stack(sums, dim=1)
 
     def with_data(self, data: torch.Tensor) -> Rows:
-        """Return a matrix with the same pattern and other values (nnz,)."""
+        """Return a matrix with the same sparsity pattern and the values `data` (nnz,)."""
         return Rows(data, self.indices, self.indptr)
 
     def where(self, keep: torch.Tensor) -> Rows:
@@ -78,7 +81,7 @@ class Rows:
         return Rows(self.data[keep], self.indices[keep], before[self.indptr])
 
     def symmetrized(self) -> Rows:
-        """Return A + Aᵀ with sorted columns, for rows without duplicate columns."""
+        """Return A + Aᵀ with sorted columns, for this matrix A, which must not have duplicate entries."""
         n = self.shape[0]
         i, j = self.entry_rows().long(), self.indices.long()
         key, order = torch.cat([i * n + j, j * n + i]).sort(stable=True)
@@ -94,7 +97,7 @@ class Rows:
         return Rows(value, (key - row * n).int(), indptr)
 
     def permuted(self, order: torch.Tensor) -> Rows:
-        """Return A[order][:, order]; the entries of each row keep their order."""
+        """Return A[order][:, order] for this matrix A; the entries of each row stay in their stored order."""
         position = torch.empty_like(order, dtype=torch.int32)
         position[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         counts = self.counts()[order]

@@ -26,9 +26,9 @@ GPU_ADVICE = 'use fewer rows or device="cpu"'  # engine="auto" would send a CUDA
 
 
 def physical_memory() -> float:
-    """Return the main memory that this process may use, in bytes; infinity if the system does not report it.
+    """Return the main memory that this process is allowed to use, in bytes; infinity if the system does not report it.
 
-    It is the memory of the machine, or less if the control group or a resource limit of the process allows less.
+    This is the memory of the machine, or less if the control group or a resource limit of the process allows less.
     """
     try:
         machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -43,7 +43,7 @@ def address_limit() -> float:
 
 
 def address_space_left() -> float:
-    """Return how many bytes the address space may still grow; infinity without a resource limit."""
+    """Return by how many bytes the address space of this process can grow; infinity if no resource limit is set."""
     limits = _resource_limits()
     if not limits:
         return float("inf")
@@ -84,7 +84,10 @@ def _group_limit() -> float:
 
 
 def _left_in_groups() -> float:
-    """Return the bytes left below the limits of the control groups; cached files, which can be freed, count as left."""
+    """Return how many more bytes this process can use before one of its control groups reaches its limit.
+
+    Memory of cached files can be freed, so it counts as unused.
+    """
     left = float("inf")
     for group in _groups():
         for limit, usage in GROUP_FILES:
@@ -112,12 +115,12 @@ def _bytes_in(path: Path) -> float:
 
 
 def available_memory() -> float:
-    """Return how many bytes the machine, the control groups and the resource limits let this process still allocate."""
+    """Return how many bytes this process can still allocate, given the machine, control groups and resource limits."""
     return min(_unused_memory(), _left_in_groups(), address_space_left())
 
 
 def require_memory(n_bytes: float, what: str, available: float, advice: str = ADVICE) -> None:
-    """Raise MemoryError if n_bytes exceed the `available` bytes.
+    """Raise MemoryError if `n_bytes` is greater than `available`, both in bytes.
 
     The message is "`what` needs about … GB, but only … GB are available; `advice`".
     """
@@ -151,7 +154,7 @@ def is_out_of_memory(error: Exception) -> bool:
 def gpu_out_of_memory(what: str, n_bytes: float, smaller: str = "perplexity or n_neighbors") -> MemoryError:
     """Return the error for a GPU that has too little memory for `what`, which needs `n_bytes`.
 
-    `smaller` names the parameters that save memory if they are smaller.
+    `smaller` names the parameters that the message recommends to reduce.
     """
     import torch
 

@@ -1,8 +1,8 @@
 """One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard and a few additions.
 
 `xp = array_namespace(x)` has the functions of the standard (https://data-apis.org/array-api) for the library of x.
-This module adds sums in a fixed order, transfers between devices, the Morton order of points, a few functions that the
-standard lacks, and checks of tables, and of the numbers and seeds that are passed as parameters.
+This module adds sums in a fixed order, transfers between devices, the Morton order of points and a few functions that
+the standard lacks. It also checks tables, and numbers and seeds that are passed as parameters.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_device_array(x: Any) -> bool:
 def main_array(X: Any) -> Any:
     """Return the array that determines the library and the device of results.
 
-    It is the second array if X is a pair (indices, distances) on a device, otherwise X.
+    This is the second array if X is a pair (indices, distances) on a device, otherwise X.
     """
     is_pair = isinstance(X, tuple | list) and len(X) == 2 and is_device_array(X[1]) and X[1].ndim == 2
     return X[1] if is_pair else X
@@ -91,7 +91,7 @@ def to_numpy(x: Any) -> Array:
 
 
 def from_cupy(x: Any) -> Any:
-    """Return a CuPy array as a PyTorch tensor that shares its memory, or as a NumPy array if PyTorch is missing."""
+    """Return a CuPy array as a PyTorch tensor that shares its memory; a NumPy array if PyTorch is not installed."""
     try:
         from torch.utils.dlpack import from_dlpack
     except ImportError:
@@ -100,16 +100,16 @@ def from_cupy(x: Any) -> Any:
 
 
 def to_cupy(x: Any) -> Any:
-    """Return a PyTorch tensor or a NumPy array as a CuPy array, which shares the memory of a tensor on a GPU."""
+    """Return a PyTorch tensor or a NumPy array as a CuPy array; a tensor on a GPU shares its memory with the result."""
     cupy = import_module("cupy")
     return cupy.from_dlpack(x.detach()) if is_tensor(x) and x.is_cuda else cupy.asarray(to_numpy(x))
 
 
 def array_like(x: Any, values: Any) -> Any:
-    """Return `values` as an array of the library of x, on its device.
+    """Return `values` as an array of the same library as x.
 
-    Values that already belong to the library of x are returned unchanged. Other values are converted to the precision
-    of x, but keep their precision if x is a NumPy array.
+    Values that already belong to this library are returned unchanged, even from another device. Other values are copied
+    to the device of x in the precision of x; if x is a NumPy array, they keep their own precision.
     """
     xp = array_namespace(x)
     if array_namespace(values) is xp:
@@ -137,7 +137,8 @@ def on_device_of(x: Any, values: Any) -> Any:
     return xp.asarray(values, device=device_of(x))
 
 
-# Sums in a fixed order: the same bytes in every run. NumPy sums rows faster than columns; Triton sums CUDA tensors.
+# Sums in a fixed order, so that every run gives the same last digits. NumPy sums rows faster than columns. CUDA tensors
+# are summed by Triton.
 
 
 def total(x: Any) -> Any:
@@ -189,7 +190,7 @@ def spread(U: Any) -> float:
 def at_least(x: Any, bound: float) -> Any:
     """Return max(x, bound), elementwise.
 
-    `xp.maximum` of array_api_compat would copy the bound to the GPU and wait for the transfer.
+    This avoids `xp.maximum` of array_api_compat, which would copy the bound to the GPU and wait for the transfer.
     """
     bound = bound if is_numpy(x) else float(bound)
     return array_namespace(x).where(x < bound, bound, x)
@@ -215,7 +216,7 @@ def times_matrix(x: Any, M: Array) -> Any:
 def normal_like(x: Any, rng: np.random.RandomState) -> Any:
     """Return standard normal numbers in the shape of x, drawn by `rng`.
 
-    For a tensor they are drawn by a generator on its device, which `rng` seeds.
+    If x is a tensor, `rng` only seeds a generator on the device of x, and this generator draws the numbers.
     """
     if not is_tensor(x):
         return array_like(x, rng.standard_normal(x.shape))
@@ -228,8 +229,8 @@ def normal_like(x: Any, rng: np.random.RandomState) -> Any:
 def morton_order(U: Any) -> Any:
     """Return the order (n,) of the points U (n, d) along a Morton curve through their bounding box.
 
-    Points in this order have their neighbours in space close by in memory. Only the first three axes are used. The
-    result has the array library and the device of U.
+    Points that are close in this order are mostly close in space. Only the first three axes are used. The result has
+    the array library and the device of U.
     """
     xp = array_namespace(U)
     axes = [xp.astype(U[:, c], xp.float64) for c in range(min(3, U.shape[1]))]  # each contiguous
@@ -258,7 +259,7 @@ def unpermute(U: Any, order: Array | None) -> Any:
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a parameter is an integer, of Python or NumPy."""
+    """Return whether a parameter is an integer of Python or NumPy; a bool does not count as one."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -271,7 +272,7 @@ def is_finite(value: Any) -> bool:
 
 
 def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> Any:
-    """Return a parameter; raise ValueError unless it is a finite number for which `is_valid(value)` is true.
+    """Return the parameter `value`; raise ValueError unless it is a finite number and `is_valid(value)` is true.
 
     The message is "`name` must be a finite number `condition`, got …". A `numpy.longdouble` is returned as a float, so
     that arrays combined with it keep their precision.
@@ -287,7 +288,7 @@ def is_positive(value: Any) -> bool:
 
 
 def is_auto(value: Any) -> bool:
-    """Return whether a parameter is the string "auto"; False for an array, which is not compared elementwise."""
+    """Return whether a parameter is the string "auto"; always False for an array, without an elementwise comparison."""
     return isinstance(value, str) and value == "auto"
 
 
@@ -299,7 +300,9 @@ def check_random_state(seed: Any) -> np.random.RandomState:
 
 
 def check_finite(X: Matrix, name: str, columns: Any = None, power: int = 1) -> None:
-    """Raise ValueError if X contains NaN, inf or a value whose power would overflow; the message names the first one.
+    """Raise ValueError if X contains NaN, inf or a value whose power would overflow.
+
+    The message names the row and the column of the first such value.
 
     Parameters
     ----------
@@ -335,7 +338,7 @@ def entry_place(A: Matrix, t: int) -> tuple[int, int]:
 
 
 def not_finite(name: str, X: Matrix, bad: Array, columns: Any = None) -> ValueError:
-    """Return the error for the entries of X at the indices `bad` (as in `entry_place`), which are NaN or infinite."""
+    """Return the error for NaN or infinite entries of X; `bad` contains their indices, counted as in `entry_place`."""
     i, j = entry_place(X, bad[0])
     value = (X.data if sparse.issparse(X) else X.ravel())[bad[0]]
     kind = "NaN" if np.isnan(value) else f"{value:g}"

@@ -1,4 +1,4 @@
-"""Conversion of the user's data to arrays of numbers, with errors that name the argument."""
+"""Converts the user's data to arrays of numbers, with error messages that name the argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from .._types import Matrix
 from .sparse_structure import check_structure
 
-# How scikit-learn's own messages begin; its conventions require them of every estimator.
+# How messages of scikit-learn begin that its conventions require of every estimator; they are kept unchanged.
 CONVENTIONAL = ("Expected 2D", "Found array", "Complex data", "Sparse data", "A sparse matrix", "X has")
 
 

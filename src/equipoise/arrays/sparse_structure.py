@@ -1,7 +1,7 @@
-"""Checks of the index arrays of a user's sparse matrix, before compiled code of this package or of SciPy uses them.
+"""Checks the index arrays of a user's sparse matrix, before compiled code of this package or of SciPy uses them.
 
-SciPy's constructors check most of this, but a user can replace or change the arrays of a matrix later. Compiled code
-would then read and write outside the arrays.
+SciPy's constructors check most of this, but a user can replace or change the arrays of a matrix later. With wrong
+indices, compiled code would read and write outside the arrays.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from .._types import Array, Matrix
 
 
 def check_structure(A: Any, name: str = "X") -> Matrix:
-    """Return the sparse matrix A if it is safe to convert; raise ValueError if its arrays are inconsistent.
+    """Return the sparse matrix A if SciPy can safely convert it; raise ValueError if its arrays are inconsistent.
 
-    If a flag of A claims that its indices are sorted and have no duplicates, but this is false, a new matrix without
-    that flag is returned; otherwise A itself. `name` is the name of A in the message.
+    If SciPy's flag `has_canonical_format` of A claims that its indices are sorted and have no duplicates, but this is
+    false, a new matrix without that flag is returned; otherwise A itself. `name` is the name of A in the message.
     """
     if len(A.shape) != 2:
         raise ValueError(f"{name} must have two dimensions (n, D), got a sparse array of shape {A.shape}")

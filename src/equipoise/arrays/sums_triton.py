@@ -1,4 +1,7 @@
-"""Sums over all points in float64, in Triton: up to `PARTS` partial sums are computed, then added in a fixed order."""
+"""Triton kernels for sums over all points in float64.
+
+Up to `PARTS` partial sums are computed, then added in a fixed order.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
 
 @triton.jit(do_not_specialize=["count"])
 def _sum_parts(parts, out, count, PARTS: tl.constexpr):
-    """Store in `out` the sum of the partial sums."""
+    """Store in `out` the sum of the `count` partial sums in `parts`."""
     t = tl.arange(0, PARTS)
     tl.store(out, tl.sum(tl.load(parts + t, mask=t < count, other=0.0), 0))
 
@@ -42,7 +45,7 @@ def _subtract_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr
 
 
 def _column_sums(X: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """Return the column sums of up to `PARTS` parts of the rows of X (n, d), and the number of parts."""
+    """Split the rows of X (n, d) into up to `PARTS` parts; return each part's column sums, and the number of parts."""
     n, d = X.shape
     size = triton.cdiv(triton.cdiv(n, PARTS), WIDTH) * WIDTH
     count = triton.cdiv(n, size)
@@ -52,7 +55,7 @@ def _column_sums(X: torch.Tensor) -> tuple[torch.Tensor, int]:
 
 
 def total(x: torch.Tensor) -> torch.Tensor:
-    """Return the sum of all entries as a scalar tensor."""
+    """Return the sum of all entries of x as a float64 scalar tensor."""
     parts, count = _column_sums(x.reshape(-1, 1).contiguous())
     out = torch.empty((), dtype=torch.float64, device=x.device)
     _sum_parts[(1,)](parts, out, count, PARTS)

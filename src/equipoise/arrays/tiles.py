@@ -1,4 +1,4 @@
-"""Process rows in tiles that fit in memory; the tiles are halved when a GPU runs out of memory."""
+"""Process consecutive rows in tiles that fit in memory; the tiles are halved if a GPU runs out of memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from .memory_limits import gpu_out_of_memory, is_out_of_memory
 
 
 def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = FIXED_TILE) -> None:
-    """Call `act` with slices that cover n rows of `width` entries each; halve the slices if GPU memory runs out."""
+    """Call `act` with slices that together cover n rows, each slice with at most `tile` / `width` rows.
+
+    `width` is the number of array entries that `act` needs per row. If GPU memory runs out, the slices are halved.
+    """
     step = max(1, min(n, tile // max(1, width)))
     start = 0
     while start < n:

@@ -1,4 +1,4 @@
-"""Transfer of NumPy arrays to PyTorch devices, with a check of the free memory."""
+"""Copies NumPy arrays to PyTorch devices, after a check of the free memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def to_device(A: Array, device: str | None) -> Any:
 def as_tensor(A: Array) -> Any:
     """Return a NumPy array as a tensor that shares its memory; a read-only array is copied.
 
-    PyTorch has no read-only tensors: it would warn, and allow writing to that memory.
+    PyTorch has no read-only tensors: it would warn, and writing to the tensor would change the read-only array.
     """
     import torch
 
@@ -29,7 +29,7 @@ def as_tensor(A: Array) -> Any:
 
 
 def available_device(name: str) -> Any:
-    """Return the PyTorch device for saved tensors: the named one, or the CPU if there is no GPU."""
+    """Return the PyTorch device for saved tensors: `name`, or the CPU if `name` is "cuda" and there is no GPU."""
     import torch
 
     return torch.device(name if name != "cuda" or torch.cuda.is_available() else "cpu")

@@ -1,4 +1,4 @@
-"""The command line: commands such as `equipoise embed digits`."""
+"""Runs the commands of the command line, such as `equipoise embed digits`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPECTED = (ValueError, TypeError, OSError, EOFError, ArithmeticError, RuntimeEr
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of the command line.
 
-    SIGTERM interrupts the command as Ctrl-C does.
+    SIGTERM interrupts the command in the same way as Ctrl-C.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _discard_unwritable() -> None:
 
 
 def _print_last(line: str) -> None:
-    """Print the last line of a failed run to standard error, if possible."""
+    """Print the final message of a failed or interrupted command to standard error, if that can be written."""
     with suppress(OSError):
         print(line, file=sys.stderr)
     _discard_unwritable()

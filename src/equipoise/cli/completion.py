@@ -1,7 +1,8 @@
 """`equipoise completion`: scripts that complete verbs, options, methods and data sets in a shell.
 
-shtab generates them from the parser once, so completing a word does not start Python; importing the methods would take
-more than a second. A script offers the options of all methods, whatever the value of --method.
+The package shtab generates a script from the parser once. Completing a word then does not start Python, which would
+take more than a second to import the methods. A script offers the options of all methods, whatever the value of
+--method.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MakeParser = Callable[[str], argparse.ArgumentParser]
 
 
 def add(verbs: Any, make_parser: MakeParser) -> None:
-    """Add the verb `completion` to the command line; `make_parser(name)` returns the full parser for a method."""
+    """Add the verb `completion`; `make_parser(name)` returns a parser with the parameters of the method `name`."""
     description = "print a script that sets up tab completion in a shell"
     verb = add_verb(verbs, "completion", description, "bash|zsh|fish", EXAMPLES, partial(run, make_parser))
     verb.add_argument("shell", choices=SHELLS)

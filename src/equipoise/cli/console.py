@@ -1,4 +1,4 @@
-"""Messages of the command line: what was read, the loss, what was written."""
+"""Prints the messages of the command line: what was read, the loss, and what was written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY = 50  # iterations between lines of the loss
 
 
 class Console:
-    """Prints messages. It is also a callback that prints the loss, used if no progress bar is shown."""
+    """Prints messages. Used as a callback of a method if there is no progress bar, it prints the loss as well."""
 
     def __init__(self, stream: TextIO):
         self.stream = stream

@@ -49,10 +49,10 @@ def add(verbs: Any, method: str) -> None:
         help="save the fitted method, for `transform`, `evaluate`, `compare` and `plot`",
     )
     group.add_argument(
-        "--checkpoint", metavar="FILE", type=writable, help="save the state of the run every 50 iterations"
+        "--checkpoint", metavar="FILE", type=writable, help="save the state every 50 iterations, for --resume"
     )
     group.add_argument(
-        "--resume", action="store_true", help="continue from the checkpoint; the result is that of an uninterrupted run"
+        "--resume", action="store_true", help="continue from the checkpoint, to the same map as without interruption"
     )
     add_parameters(verb, method, several=False)
 
@@ -107,7 +107,7 @@ def _checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
 
 
 def _result(method: Any) -> str:
-    """Return a line with the loss and the number of iterations, or "in closed form" instead of the number.
+    """Return a line with the loss, followed by "after … iterations" or, without iterations, "in closed form".
 
     For PCA, classical MDS, Isomap and MDS a more readable measure replaces the loss.
     """

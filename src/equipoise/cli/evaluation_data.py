@@ -1,4 +1,4 @@
-"""Read the data against which maps are evaluated, and prepare them as the options or the saved methods specify."""
+"""Read and prepare the data from which maps were made, in order to evaluate the maps."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str 
         maps,
         metavar="MAP",
         nargs=nargs,
-        help="file with a map in the columns y1, y2, …, one row per row of DATA; or a model from `embed --save`,"
-        " whose preparation and metric are used",
+        help="file with a map in the columns y1, y2, …, one row per row of DATA; or a model from `embed --save`: then"
+        " DATA is prepared as for the model, and the default metric is that of the model",
     )
     add_coordinates(verb)
     verb.add_argument(
@@ -92,6 +92,7 @@ def _metric(model: SavedModel) -> str:
     settings = model.method.get_params()
     if settings.get("affinity") == "precomputed":
         raise ValueError(
-            "a saved model was fitted to affinities, not distances; choose the metric of DATA with --metric"
+            "a model given as MAP was fitted to affinities, not to distances, so the metric of DATA is unknown; choose"
+            " it, as in --metric euclidean"
         )
     return str(settings.get("metric", METRIC))

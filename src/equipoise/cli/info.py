@@ -54,7 +54,7 @@ def _installed(package: str) -> str:
 
 
 def _extras() -> dict[str, list[str]]:
-    """Return the packages of each extra, except extras for developers, from the metadata of the installed package."""
+    """Return the packages of each extra of equipoise, such as `pages`, without the extras for developers."""
     extras: dict[str, list[str]] = {}
     for line in metadata.requires("equipoise") or ():
         found = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"](\w+)['\"]", line)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM on the command line."""
+"""Handles Ctrl-C and SIGTERM on the command line."""
 
 from __future__ import annotations
 

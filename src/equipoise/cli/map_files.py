@@ -66,7 +66,8 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
     source : str
         Path, or "-" for standard input.
     coordinates : sequence of str, optional
-        Columns of the coordinates; by default y1, y2, …, or all columns if they have no names or the file is .h5ad.
+        Columns of the coordinates. The default is y1, y2, …; all columns if they have no names; and all columns of X in
+        an .h5ad file that contains y1.
     """
     if source != STDIN and not Path(source).exists():
         raise ValueError(f"the map {source!r} does not exist; make one with `equipoise embed DATA`")
@@ -132,7 +133,7 @@ def _as_integers(values: Array) -> Array:
 
 
 def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str, MapFile]:
-    """Read maps; return them by file name without suffix, or by path if several files have the same name."""
+    """Read maps; return them in a dictionary by file name without suffix, or by path if several names are equal."""
     maps = [read_map(source, coordinates) for source in sources]
     stems = [loaded.name for loaded in maps]
     names = [stem if stems.count(stem) == 1 else str(Path(source)) for stem, source in zip(stems, sources, strict=True)]
@@ -144,7 +145,10 @@ def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str
 
 
 def class_names(dataset: Dataset, *maps: MapFile) -> Any:
-    """Return the class of each row, from the data or else from the first map with classes; None if there are none."""
+    """Return the class of each row; None if there are no classes.
+
+    The classes are those of the data or, if the data have none, those of the first map with classes.
+    """
     if dataset.labels is not None:
         return np.asarray(dataset.classes)[dataset.labels]
     return next((loaded.others[CLASS] for loaded in maps if CLASS in loaded.others), None)

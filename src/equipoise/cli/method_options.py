@@ -1,4 +1,4 @@
-"""Options for the parameters of the methods, generated from the estimators."""
+"""Generates command-line options for the parameters of a method from its estimator class."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_parameters(parser: argparse.ArgumentParser, name: str, *, several: bool)
         choices=sorted(METHODS),
         metavar="METHOD",
         default=DEFAULT,
-        help=f"{', '.join(sorted(METHODS))} (default: {DEFAULT}); combine with --help to list its parameters",
+        help=f"{', '.join(sorted(METHODS))} (default: {DEFAULT}); add --help to list the parameters of METHOD",
     )
     method = METHODS[name]
     group = parser.add_argument_group(
@@ -86,7 +86,8 @@ def make_method(args: argparse.Namespace, given: dict[str, Any]) -> Any:
     method = METHODS[args.method](**{"random_state": SEED, **given})
     if hasattr(args, "n_iter") and is_closed_form(method):
         raise ValueError(
-            f"{args.method} is computed in closed form; omit the number of iterations, or add --solver flow"
+            f"{args.method} is computed in closed form, without iterations; omit --n-iter (--iterations), or add"
+            " --solver flow"
         )
     return method
 

@@ -34,7 +34,7 @@ def _load_array(path: str) -> Any:
     except (OSError, ValueError, EOFError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise argparse.ArgumentTypeError(
-            f"cannot read {path!r}, which must be an array saved by numpy.save: {reason}"
+            f"cannot read {path!r}: {reason}; the file must contain an array saved by numpy.save"
         ) from None
 
 
@@ -57,6 +57,11 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def number_or_none(text: str) -> float | None:
+    """Parse a float; return None for "none"."""
+    return None if text.lower() == "none" else number(text)
 
 
 def yes_or_no(text: str) -> bool:
@@ -118,6 +123,7 @@ PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer, "N"),
     "int | None": (integer_or_none, "N"),
     "float": (number, "X"),
+    "float | None": (number_or_none, "X"),
     "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),

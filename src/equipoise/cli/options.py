@@ -1,4 +1,4 @@
-"""Add verbs to the command line, and the arguments for data that several verbs share."""
+"""Add verbs such as `embed` to the command line, and the arguments for data that several verbs share."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def column_names(text: str) -> list[str]:
 
 
 def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None) -> Dataset:
-    """Read the data without preparation; `columns` is the default of --columns for files with named columns."""
+    """Read the data without preparation; if --columns is missing, use `columns` for files with named columns."""
     selected = {"columns": args.columns, "label": args.label, "id": args.id}
     if args.data not in data.DATASETS:
         if args.columns is None and args.data.lower().endswith(NAMED_COLUMNS):

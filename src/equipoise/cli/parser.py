@@ -1,4 +1,4 @@
-"""The parser of the command line."""
+"""Parses the command line."""
 
 from __future__ import annotations
 

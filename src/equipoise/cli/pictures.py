@@ -112,7 +112,7 @@ def _check_path(text: str, formats: tuple[str, ...]) -> Path:
 
 
 def _as_bytes(figure: Figure, format: str) -> bytes:
-    """Return a figure as the content of a PNG or SVG file; equal figures give equal bytes."""
+    """Return a figure as the content of a PNG or SVG file; equal figures give identical files."""
     from matplotlib import rc_context
 
     buffer = io.BytesIO()

@@ -62,6 +62,6 @@ def _check_coordinates(source: str, loaded: MapFile) -> None:
     d = loaded.Y.shape[1]
     if d > MAX_UNNAMED and not loaded.columns and loaded.model is None:
         raise ValueError(
-            f"{source} has {d} unnamed columns, too many for a map (1 to {MAX_UNNAMED}); embed it with `equipoise embed"
-            f" {source}`, or name its coordinates y1, y2, …"
+            f"{source} has {d} unnamed columns, but a map without column names has at most {MAX_UNNAMED}; make a map of"
+            f" it with `equipoise embed {source}`, or name its coordinates y1, y2, …"
         )

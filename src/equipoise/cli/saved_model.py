@@ -38,8 +38,8 @@ def load_model(path: str) -> SavedModel:
     if not is_model(path):
         problem = "is not a model" if Path(path).exists() else "does not exist"
         raise ValueError(
-            f"{path} {problem}; models are written by `equipoise embed DATA --save model.eq` and come before the"
-            " data on the command line"
+            f"{path} {problem}; models are written by `equipoise embed DATA --save model.eq`. On the command line,"
+            " MODEL comes before DATA"
         )
     method = load(path)
     return SavedModel(

@@ -1,4 +1,4 @@
-"""`equipoise studio`: the live web application."""
+"""`equipoise studio`: watch and control the optimisation of a map in a browser."""
 
 from __future__ import annotations
 

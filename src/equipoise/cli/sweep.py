@@ -26,7 +26,7 @@ def add(verbs: Any, method: str) -> None:
     line = "run a method at several values of one or two parameters, with scores and advice"
     verb = add_verb(verbs, "sweep", line, "DATA --PARAMETER VALUE VALUE … [options]", EXAMPLES, run)
     add_data(verb)
-    verb.add_argument("--k", type=integer, default=10, metavar="N", help="number of neighbours (default: 10)")
+    verb.add_argument("--k", type=integer, default=10, metavar="N", help="neighbours for the scores (default: 10)")
     add_figure(verb)
     add_parameters(verb, method, several=True)
 

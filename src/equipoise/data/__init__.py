@@ -1,4 +1,4 @@
-"""Read, check and prepare data; bundled data sets and toy shapes; write maps."""
+"""Read, check and prepare data, load bundled data sets and toy shapes, and write maps."""
 
 from __future__ import annotations
 

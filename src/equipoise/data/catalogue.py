@@ -1,9 +1,8 @@
-"""Named data sets: real ones bundled with scikit-learn, and toy shapes."""
+"""Load data sets by name: real ones bundled with scikit-learn, and toy shapes."""
 
 from __future__ import annotations
 
 import numpy as np
-from sklearn import datasets
 
 from .._suggest import did_you_mean
 from .dataset import Dataset
@@ -19,6 +18,8 @@ BUNDLED = {
 
 def load_bundled(name: str) -> Dataset:
     """Return a bundled data set; wine and breast_cancer, whose columns have mixed units, are standardised."""
+    from sklearn import datasets  # slow to import
+
     bunch = getattr(datasets, f"load_{name}")()
     X = np.asarray(bunch.data, dtype=np.float64)
     if name in ("wine", "breast_cancer"):

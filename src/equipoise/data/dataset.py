@@ -1,4 +1,4 @@
-"""The `Dataset` class."""
+"""Define `Dataset`, which holds a table and what is known about its rows."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ class Dataset:
     name : str
         Name of the data set, for titles and messages.
     X : array or CSR matrix, shape (n, D)
+        The table to embed.
     labels : array of int, shape (n,), or None
-        Class index of each row; None without classes.
+        Class index of each row; None if the rows have no classes.
     classes : tuple of str
-        Class names.
+        Class names; row i has the class `classes[labels[i]]`.
     columns : tuple of str, default=()
         Names of the D columns of X; empty if they have none.
     ids : array of str, shape (n,), default=None
         Row names; None if the rows have none.
     extra : dict of str to array, shape (n,), default={}
         Columns that are not part of X, by name: arrays of str objects, or of float64 with NaN for missing values.
-        Arrays of NPZ files keep their dtype.
+        Arrays read from an NPZ file keep their dtype instead.
     """
 
     name: str

@@ -1,8 +1,9 @@
-"""Text in CSV and TSV files that a spreadsheet would run as a formula.
+"""Mark text in CSV and TSV files so that a spreadsheet does not run it as a formula.
 
 Spreadsheets run a cell that begins with =, +, -, @, a tab or a line break, quoted or not. An apostrophe in front makes
-the cell a text. Writers add the apostrophe and readers remove it. A text that begins with apostrophes followed by one
-of these characters gets one more apostrophe, so that every text is read back as it was.
+the cell a text. The writers of this package add the apostrophe, and its readers remove it. A text that already begins
+with apostrophes followed by one of these characters gets one more apostrophe, so that every text is read back as it
+was.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def mark_formula(text: str) -> str:
-    """Return a text, with an apostrophe before it if a spreadsheet could run it; numbers such as -1.5 get none."""
+    """Prefix a text with an apostrophe if a spreadsheet could run it as a formula; numbers such as -1.5 get none."""
     return MARK + text if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 

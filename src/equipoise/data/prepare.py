@@ -1,4 +1,4 @@
-"""Preprocessing of a table before it is embedded, and of new rows."""
+"""Preprocess a table before it is embedded, and apply the same preprocessing to new rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from sklearn.decomposition import PCA
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._plural import plural
@@ -26,9 +25,9 @@ class Preparation:
     log1p : bool, default=False
         Whether to replace x by log(1 + x).
     shift, scale : array, shape (D,), default=None
-        Mean and standard deviation of the columns. Sparse tables have no shift, so that they stay sparse.
+        Mean and standard deviation of each column. For a sparse table `shift` is None, so that the table stays sparse.
     mean : array, shape (D,), default=None
-        Mean row, subtracted before the projection on the principal directions.
+        Mean row after the preceding steps, subtracted before the projection on the principal directions.
     directions : array, shape (D, k), default=None
         The k principal directions, the columns of V.
     """
@@ -83,14 +82,14 @@ class Preparation:
 
 
 def prepare(dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None) -> Dataset:
-    """Return a preprocessed copy of a data set; the steps are applied in the order of log1p, standardize, pca.
+    """Return a preprocessed copy of a data set; the steps are applied in the order log1p, standardize, pca.
 
     Parameters
     ----------
     dataset : Dataset
     standardize : bool, default=False
-        Scale columns to mean 0 and standard deviation 1; constant columns become 0. A sparse table is not shifted, so
-        that it stays sparse.
+        Shift and scale columns to mean 0 and standard deviation 1; constant columns become 0. A sparse table is only
+        scaled, so that it stays sparse.
     log1p : bool, default=False
         Replace counts x by log(1 + x).
     pca : int, default=None
@@ -160,5 +159,7 @@ def _components(X: Matrix, pca: int) -> tuple[Array, Array]:
         if sparse.issparse(X):
             principal = Directions(X, pca, centered=True)
             return principal.mean, principal.V
+        from sklearn.decomposition import PCA  # slow to import
+
         dense = PCA(pca, random_state=0).fit(np.asarray(X, dtype=np.float64))
         return dense.mean_, np.ascontiguousarray(dense.components_.T)

@@ -1,6 +1,6 @@
 """Toy shapes with known structure, which show how a map treats sizes, distances, noise and topology.
 
-After Wattenberg, Viégas & Johnson, "How to use t-SNE effectively", 2016, and Draganov & Dohn 2024, Fig. 1.
+The shapes follow Wattenberg, Viégas & Johnson, "How to use t-SNE effectively", 2016, and Draganov & Dohn 2024, Fig. 1.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Toy:
 
 TOYS = {
     "two_sizes": Toy(two_sizes, "200 points in 2 dimensions, 2 clouds, one ten times as wide as the other"),
-    "three_distances": Toy(three_distances, "150 points in 2 dimensions, 3 clouds, one five times as far away"),
+    "three_distances": Toy(three_distances, "150 points in 2 dimensions, 3 clouds in a row with gaps 1 : 5"),
     "noise": Toy(noise, "500 points in 100 dimensions, one Gaussian without structure"),
     "ellipsoid": Toy(ellipsoid, "500 points in 50 dimensions, one elongated Gaussian"),
     "two_lines": Toy(two_lines, "200 points in 2 dimensions, 2 parallel lines"),
@@ -155,7 +155,7 @@ TOYS = {
     "linked_rings": Toy(linked_rings, "200 points in 3 dimensions, 2 linked rings"),
     "unlinked_rings": Toy(unlinked_rings, "200 points in 3 dimensions, 2 rings side by side"),
     "trefoil": Toy(trefoil, "200 points in 3 dimensions, a knot"),
-    "random_walk": Toy(random_walk, "500 points in 100 dimensions, the steps of a random walk"),
+    "random_walk": Toy(random_walk, "500 points in 100 dimensions, the positions of a random walk"),
     "swiss_roll": Toy(swiss_roll, "1,000 points in 3 dimensions, a rolled-up sheet"),
     "plane": Toy(plane, "1,000 points in 3 dimensions, a flat square"),
     "plane_and_line": Toy(plane_and_line, "1,100 points in 3 dimensions, a flat square and a perpendicular line"),

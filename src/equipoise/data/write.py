@@ -24,10 +24,10 @@ TEXT_BYTES = 64  # memory of a formatted cell
 def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     """Write a map to a file.
 
-    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. In CSV
-    and TSV an apostrophe precedes a text that a spreadsheet would run as a formula; `read` removes it. NPY
-    contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, the row names in `obs_names`, and the other columns in
-    `obs`. The file is written atomically.
+    The columns are, in this order: `id`, if the rows have names; y1, y2, …; `class`, if there are classes; and the
+    `extra` columns. In CSV and TSV an apostrophe precedes a text that a spreadsheet would run as a formula; `read`
+    removes the apostrophe. NPY contains Y alone. H5AD contains Y in `X` and in `obsm["X_map"]`, the row names in
+    `obs_names`, and the other columns in `obs`. The file is written atomically.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
         Ends in .csv, .tsv, .parquet, .npy or .h5ad.
     Y : array, shape (n, d)
     dataset : Dataset
-        The n embedded rows.
+        The data set of the n embedded rows.
     """
     Y = np.asarray(Y)
     if Y.ndim != 2 or len(Y) != dataset.X.shape[0]:
@@ -61,8 +61,8 @@ def check_map_path(path: str | Path) -> None:
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
     """Return the columns of a map file by name.
 
-    If the name of an `extra` column is already used, or has the form of the name of a coordinate (y1, y2, …),
-    underscores are appended to it.
+    If an `extra` column has a name that is already used, or that looks like a coordinate (y1, y2, …), underscores are
+    appended to its name.
     """
     columns: dict[str, Array] = {} if dataset.ids is None else {"id": to_texts(np.asarray(dataset.ids))}
     columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}
@@ -111,7 +111,7 @@ def _write_rows(text: io.TextIOWrapper, columns: list[list[str]], delimiter: str
 
 
 def _cells(values: Array) -> list[str]:
-    """Return values as text. Floats have the fewest digits that keep their value; an apostrophe precedes formulas."""
+    """Return values as text: floats with the fewest digits that keep their value, formulas after an apostrophe."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
     return [mark_formula(to_text(value)) for value in values.tolist()]

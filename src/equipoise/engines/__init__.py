@@ -1,4 +1,4 @@
-"""Engines compute the two primitives, edges and field (docs/math.md, section 0), for any kernel."""
+"""Engines compute two sums over pairs of points, called edges and field (docs/math.md, section 0), for any kernel."""
 
 from __future__ import annotations
 

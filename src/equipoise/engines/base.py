@@ -1,4 +1,4 @@
-"""Protocols of engines: edges and field, the placement of arrays, the replay of steps, the state in checkpoints."""
+"""Defines what engines provide: edges and field, arrays on a device, replayed steps, and state for checkpoints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Field(NamedTuple):
 
 
 class Placement(Protocol):
-    """Where the arrays of an engine live: in host memory or on a device."""
+    """Moves arrays to the memory in which an engine computes, and runs operations that depend on its device."""
 
     device: str  # "cpu" or "cuda"
 
@@ -39,7 +39,7 @@ class Placement(Protocol):
         ...
 
     def indices_where(self, mask: Any) -> Any:
-        """Return the indices at which a mask (n,) is true, for a loop on the host."""
+        """Return the indices at which a mask (n,) is true; the caller loops over them on the host."""
         ...
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
@@ -48,7 +48,7 @@ class Placement(Protocol):
 
 
 class Stepper(Protocol):
-    """How the steps of an optimiser are recorded once and replayed."""
+    """Records a step of an optimiser once and replays it, which saves the time that Python takes for each step."""
 
     def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
         """Replay up to `count` steps and return the number of steps taken; 0 if the engine cannot replay steps.
@@ -101,7 +101,7 @@ class Traits(NamedTuple):
 
 
 class Engine(Protocol):
-    """The two primitives, edges and field, for the points of an embedding and for new points.
+    """Computes two sums over pairs, edges and field (docs/math.md, section 0), for an embedding and for new points.
 
     Embeddings Y (n, d) are float32 or float64; the precision of the arithmetic depends on the engine. In a curved
     space, y_i − y_j stands for the direction v_ij = ½ ∂d2_ij/∂y_i.
@@ -162,7 +162,7 @@ class SamplesPairs(Protocol):
 
 
 def require_no_state(engine: Engine, state: list[dict[str, Any]]) -> None:
-    """Raise ValueError if a saved state is not empty; `engine` has no state."""
+    """Raise ValueError if `state`, read from a checkpoint, is not empty; for engines that have no state."""
     if state:
         raise ValueError(
             f'the saved state of the engine must be empty for engine="{engine.traits.name}", which has no state'

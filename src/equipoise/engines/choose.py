@@ -1,4 +1,4 @@
-"""The choice of engine and device, and what checkpoints store about an engine."""
+"""Chooses and creates engines, chooses the device, and saves and restores the state of an engine for checkpoints."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs | Non
         )
     if name == "torch" and all_pairs:
         raise ValueError(
-            'engine="torch" stores P for the nearest neighbours, but this divergence needs all pairs;'
+            'engine="torch" stores P for the nearest neighbours only, but this divergence needs P for all pairs;'
             ' use engine="exact"'
         )
     if pairs is not None:
@@ -86,9 +86,9 @@ def check_engine_name(engine: Any) -> None:
 def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """Return the engine and the device, "cpu" or "cuda", for the user's parameters.
 
-    engine="auto" becomes "torch" if device="cuda", or if device="auto" and X is on a GPU. X on a GPU is a tensor, or
-    a pair of tensors with the indices and the distances of neighbours. With engine="torch", device="auto" means a GPU
-    if there is one. Every other engine runs on the CPU.
+    engine="auto" becomes "torch" if device="cuda", or if device="auto" and X is on a GPU; X is then a tensor, or a pair
+    of tensors with the indices and the distances of neighbours. With engine="torch", device="auto" means the GPU if
+    there is one, otherwise the CPU. Every other engine runs on the CPU.
 
     Raises
     ------
@@ -138,11 +138,11 @@ def make_engine(
         One of `ENGINES` other than "auto".
     n_threads : int
     tol : float
-        Relative tolerance of the force, for "grid" and "torch".
+        For "grid" and "torch": the maximum relative error of the force.
     seed : int, default=0
-        Seed of the sample of pairs, for "sampled", and for "torch" in more than three dimensions.
+        For "sampled", and for "torch" in more than three dimensions: the seed of the sample of pairs.
     device : str, default="cpu"
-        Device of "torch": "cpu" or "cuda".
+        For "torch": "cpu" or "cuda". The other engines run on the CPU.
     deterministic : bool, default=True
         Whether every run gives the same bytes, for "torch" on a GPU.
     pairs : Pairs, optional
@@ -164,13 +164,13 @@ def make_engine(
 
 
 def sum_stored_pairs(engine: Engine, P: Matrix, d: int) -> None:
-    """If the engine samples pairs, make every sample include the pairs stored in P, for embeddings in d dimensions."""
+    """If the engine samples pairs in d dimensions, make every sample include the pairs stored in P."""
     if isinstance(engine, SamplesPairs):
         engine.sum_exactly(P, d)
 
 
 def engine_settings(engine: Engine) -> dict[str, Any]:
-    """Return the parameters of an engine that affect results; a checkpoint is refused if they differ."""
+    """Return the parameters of an engine that affect results; a checkpoint with other values is rejected."""
     return engine.settings if isinstance(engine, Resumable) else {}
 
 
@@ -182,7 +182,7 @@ def engine_state(engine: Engine) -> list[dict[str, Any]]:
 def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
     """Restore the state returned by `engine_state`, replacing the current one.
 
-    Raise ValueError if the state is not empty, but the engine has no state.
+    Raise ValueError if `state` is not empty although this kind of engine has no state.
     """
     if isinstance(engine, Resumable):
         engine.restore(state)

@@ -1,4 +1,4 @@
-"""Parts shared by the CPU engines: arrays in host memory, single steps, compiled kernels, edges over stored pairs."""
+"""Code shared by the CPU engines: placement of arrays, compiled kernels, and edges over the entries of a CSR matrix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tables import Table, edge_table, kernel_table
 
 
 class HostPlacement:
-    """NumPy arrays in host memory; `to_device` returns sparse matrices unchanged."""
+    """Placement in host memory: converts arrays to NumPy, and returns sparse matrices unchanged."""
 
     device = "cpu"
 
@@ -47,7 +47,7 @@ HOST = HostPlacement()
 
 
 class CpuEngine:
-    """Base class of engines that compute with NumPy arrays: their placement and stepper."""
+    """Base class of the CPU engines: their arrays are in host memory, and no steps are replayed."""
 
     pairs: Pairs | None = None
     placement = HOST
@@ -55,13 +55,13 @@ class CpuEngine:
 
 
 def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
-    """Return the charges, 1 by default, in their original shape and as columns (n, m), in float64."""
+    """Return the charges in float64 twice: in their original shape, and as columns (n, m); by default all are 1."""
     c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
     return c, np.ascontiguousarray(c.reshape(n, -1))
 
 
 class CompiledKernels:
-    """Kernels as compiled code; a kernel without compiled code, such as a user-defined kernel, is read from a table."""
+    """Converts kernels for the C++ core; one without compiled code, such as a user-defined kernel, becomes a table."""
 
     def __init__(self) -> None:
         self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
@@ -92,7 +92,7 @@ def native_edges(
 
 
 class StoredEdges:
-    """Edges over the stored pairs of a CSR matrix, in float32 and in any dimension.
+    """Sums edges over the stored entries (i, j) of a CSR matrix, in float32 and in any dimension.
 
     If b = −1 and k'/k is a rational function of d2, as for some built-in kernels, k'/k is computed directly. Otherwise
     k^b k' is read from a table.
@@ -101,7 +101,7 @@ class StoredEdges:
     ----------
     n_threads : int
     exact : callable
-        Takes a number of threads and returns the engine for embeddings in float64 and for dense matrices.
+        Takes a number of threads and returns the engine used for embeddings in float64 and for dense matrices.
     """
 
     def __init__(self, n_threads: int, exact: Callable[[int], Engine]):
@@ -135,8 +135,8 @@ class StoredEdges:
     def _native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return a compiled kernel and an exponent for `native_edges`.
 
-        If b = −1 and k'/k is rational, these are the kernel itself and b. Otherwise they are a table of ψ_b and k^b k',
-        which takes the place of log k and k'/k, and the exponent −1.
+        If b = −1 and k'/k is rational, these are the kernel itself and b. Otherwise the kernel is a table, in which ψ_b
+        and k^b k' take the place of log k and k'/k, and the exponent is −1.
         """
         native = kernel.native()
         if native is not None and b == -1 and native.rational:

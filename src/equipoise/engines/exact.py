@@ -1,4 +1,7 @@
-"""Direct sums in C++: tiled, vectorised, threaded; O(n²) time, O(n) memory in addition to the weights of the edges."""
+"""Computes edges and field by direct sums in C++, vectorised and threaded.
+
+The sums take O(n²) time and O(n) memory in addition to the weights of the edges.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,11 @@ from .reference import Reference
 
 @tagged("engines.exact.Exact")
 class Exact(CpuEngine):
-    """Direct sums in the precision of Y, accumulated in float64; the same bytes for any number of threads.
+    """An engine that sums directly, in the precision of Y, and accumulates in float64.
 
-    The reference engine computes the sums for new points, and all sums for kernels without compiled code. These
-    are user-defined kernels and the squares of most built-in kernels.
+    Results are identical, bit for bit, for any number of threads. The reference engine computes the sums for new
+    points, and all sums for kernels without compiled code, which are user-defined kernels and the squares of most
+    built-in kernels.
 
     Parameters
     ----------

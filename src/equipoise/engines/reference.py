@@ -1,4 +1,7 @@
-"""The reference: edges and field in NumPy, float64, in blocks of rows. Every other engine is tested against it."""
+"""Computes edges and field (docs/math.md, section 0) by direct sums in NumPy, in float64.
+
+Every other engine is tested against this one.
+"""
 
 from __future__ import annotations
 
@@ -102,6 +105,6 @@ class Reference(CpuEngine):
 
 
 def _power(kernel: Kernel, d2: Array, e: float) -> Array:
-    """Return k^e from log k; infinite where it overflows."""
+    """Return k(d2)^e, computed as exp(e log k); infinite where this overflows."""
     with np.errstate(over="ignore"):
         return np.exp(e * kernel.log_value(d2))

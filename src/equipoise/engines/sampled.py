@@ -1,4 +1,4 @@
-"""An unbiased estimate of the field from stored pairs and random partners, in linear time and in any dimension.
+"""Estimates the field without bias from stored pairs and random partners, in linear time and in any dimension.
 
 docs/math.md, section 13, has the equations.
 """
@@ -33,12 +33,13 @@ NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int32)  # indptr and indices
 
 @tagged("engines.sampled.Sampled")
 class Sampled(CpuEngine):
-    """An engine that sums edges over the stored pairs, and the field over these and random partners of every point.
+    """An engine that sums edges over the stored entries of a matrix and estimates the field from a sample of the pairs.
 
-    The partners of point i are the points i + o modulo n, with random offsets o that are the same for every point. The
-    offsets do not change during a run, so that the estimated loss is a function of Y and the forces are its gradient.
-    If new offsets were drawn in every iteration, their errors would average out, but the optimiser's gains would treat
-    the noise as overshooting and slow the run down (docs/math.md, section 13).
+    The sample consists of the pairs passed to `sum_exactly` and of random partners of every point. The partners of
+    point i are the points i + o modulo n, with random offsets o that are the same for every point. The offsets do not
+    change during a run, so that the estimated loss is a function of Y and the forces are its gradient. If new offsets
+    were drawn in every iteration, their errors would average out, but the optimiser, which adapts a step size (gain)
+    for every coordinate, would treat the noise as overshooting and slow the run down (docs/math.md, section 13).
 
     Parameters
     ----------
@@ -116,8 +117,9 @@ class Sampled(CpuEngine):
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
         """Return a function that gives the field of Y at targets (t, d).
 
-        If Y has more than `sources` points, a random sample of them represents all, with larger charges. The sample is
-        the same for every target, so that the result for a target does not depend on the other targets.
+        If Y has n points, more than `sources`, a random sample of `sources` points represents all of them, with charges
+        multiplied by n / `sources`. The sample is the same for every target, so that the result for a target does not
+        depend on the other targets.
         """
         n, d = Y.shape
         c, columns = charge_columns(charges, n)
@@ -140,9 +142,9 @@ def draw_offsets(n: int, partners: int, seed: int) -> tuple[Array, Array]:
     """Return random offsets from 1 to n − 1, each o together with n − o, and their weights, which sum to n − 1.
 
     Because o and n − o are drawn together, a pair acts on both of its points or on neither, and the forces of unit
-    charges sum to zero. At least one pair (o, n − o) is drawn, and about `partners` offsets. For even n the offset n/2
-    is its own opposite; it is always included, with weight 1. All offsets are returned, with weight 1, if `partners` is
-    at least n − 1.
+    charges sum to zero. About `partners` offsets are drawn, at least one pair (o, n − o). For even n the offset n/2 is
+    its own opposite; it is always included, with weight 1. All offsets are returned, with weight 1, if `partners` is at
+    least n − 1.
     """
     pairs, drawn = (n - 1) // 2, max(1, partners // 2)
     if n - 1 <= partners:

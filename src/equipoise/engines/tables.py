@@ -1,4 +1,4 @@
-"""Tables of radial functions, so that any kernel, even a user-defined NumPy formula, runs at compiled speed."""
+"""Tabulates kernels as functions of d2, so that even a user-defined NumPy formula runs at compiled speed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDS = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's
 
 
 class Table(NamedTuple):
-    """A function of d2 and its slope in segments, 64 per octave of d2 · scale, in float32.
+    """A table of a function of d2 and of its slope, in float32, with 64 segments per octave of d2 · scale.
 
     A segment stores v0, s0, s1, s2. At the fraction f of the segment, from 0 to 1, the slope is s0 + s1 f + s2 f². The
     function is the integral of the slope, starting at v0, so that a loss and its forces agree. With 16 bytes per

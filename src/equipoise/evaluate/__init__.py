@@ -1,10 +1,10 @@
-"""Measures of how faithfully a map represents its data."""
+"""Measure how faithfully a map represents its data."""
 
 from __future__ import annotations
 
 from .classes import davies_bouldin, davies_bouldin_curve, knn_accuracy, one_nn_error, silhouette
 from .compare import Comparison, compare
-from .distances import Shepard, Stress, distortions, shepard, stress
+from .distances import LowestStress, Shepard, Stress, distortions, lowest_stress, shepard, stress
 from .losses import loss
 from .measured import DaviesBouldinCurve, Measured, RecallCurve
 from .neighborhood import continuity, neighbor_recall, preservation_ratio, recall_curve, trustworthiness
@@ -18,6 +18,7 @@ from .sweep import Sweep, sweep
 __all__ = [
     "Comparison",
     "DaviesBouldinCurve",
+    "LowestStress",
     "Measured",
     "Neighborhoods",
     "Reading",
@@ -36,6 +37,7 @@ __all__ = [
     "evaluate",
     "knn_accuracy",
     "loss",
+    "lowest_stress",
     "neighbor_recall",
     "one_nn_error",
     "preservation_ratio",

@@ -1,4 +1,4 @@
-"""Advice on the parameters of a sweep, as sentences."""
+"""Turn the scores of a parameter sweep into sentences of advice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._types import Array
 NEGLIGIBLE = 0.02  # differences of scores below this do not matter; chosen
 MOVED = 0.3  # Procrustes disagreement above which two maps look differently arranged; chosen
 
-# What a parameter does to a map.
+# How each parameter changes a map.
 EFFECTS = {
     "perplexity": "Perplexity is the effective number of neighbours. Clusters that appear only at small values may be"
     " noise; large values keep more of the large structure and lose detail.",
@@ -28,9 +28,10 @@ EFFECTS = {
     " Fig. 12): these gaps come from the divergence, not from the data.",
     "beta": "A larger β makes the repulsion decay faster with distance, so points with low affinity stay closer"
     " (Lin et al. 2024, section IV-B).",
-    "eta": "η only sets the scale of the map: differences between values come from incomplete optimisation.",
+    "eta": "η only sets the scale of the map: maps at different η differ in shape only if the optimisation is"
+    " incomplete.",
     "dof": "Fewer degrees of freedom give the kernel a heavier tail: clusters split into smaller ones.",
-    "min_dist": "A larger min_dist spreads clusters out; it says nothing about the data.",
+    "min_dist": "A larger min_dist spreads clusters out; how far they are spread says nothing about the data.",
 }
 
 
@@ -42,7 +43,9 @@ def describe_setting(setting: Mapping[str, Any]) -> str:
 
 
 def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], steps: Array) -> list[str]:
-    """Return sentences about the m maps of a sweep; for m = 1, only sentences on the effects of the parameters.
+    """Return sentences of advice on the m maps of a sweep.
+
+    For m = 1 there is nothing to compare, and the sentences only explain what the parameters do.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], s
     scores : mapping of str to ndarray of shape (m,)
         The scores of the maps: "neighbours", "triplets" and optionally "classes".
     steps : ndarray of shape (m,)
-        The disagreement of each map with its predecessor in the sweep; NaN for the first map.
+        How much each map differs from its predecessor (`Sweep.steps`); NaN for the first map.
     """
     effects = [EFFECTS[parameter] for parameter in settings[0] if parameter in EFFECTS]
     if len(settings) < 2:
@@ -84,7 +87,8 @@ def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], s
         largest = int(np.nanargmax(steps))
         if steps[largest] > MOVED:
             sentences.append(
-                f"The arrangement changes most at {names[largest]}; distrust features visible only before or after it."
+                f"The arrangement changes most at the step to {names[largest]}; distrust features that are visible only"
+                " before or only after this step."
             )
         else:
             sentences.append(

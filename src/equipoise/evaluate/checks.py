@@ -60,8 +60,8 @@ def check_data(X: Any, metric: Any = "euclidean") -> Input:
         raise ValueError(f"all {data.n:,} rows of X are equal, so there are no distances to compare; check the data")
     if data.known is not None:
         raise ValueError(
-            f"X contains only some of the distances, but measures compare all pairs; pass a dense matrix ({data.n},"
-            f" {data.n}) without NaN"
+            "X contains only some of the distances, but those of all pairs are needed; pass a dense matrix"
+            f" ({data.n}, {data.n}) without NaN"
         )
     return data
 
@@ -117,7 +117,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def resolve_k(k: Any, n: int) -> int:
-    """Return the size of a neighbourhood; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
+    """Return the size k of a neighbourhood; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
 
     For k above (n − 1)/2, the neighbourhoods of a point in the data and in the map always overlap, so even the worst
     map would preserve some neighbours.
@@ -128,7 +128,7 @@ def resolve_k(k: Any, n: int) -> int:
 def check_k(k: Any, n: int, name: str = "k", limit: str = "n_samples - 1") -> int:
     """Return k after checking that it is an integer from 1 to n − 1.
 
-    The error message calls k `name` and explains n − 1 as `limit`.
+    In the error message, `name` is the name of the parameter k, and `limit` says in words what n − 1 is.
     """
     if not isinstance(k, int | np.integer) or isinstance(k, bool):
         raise ValueError(f"{name} must be an integer, got {k!r}")

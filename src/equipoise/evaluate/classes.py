@@ -1,4 +1,4 @@
-"""Measures of how well a map separates known classes."""
+"""Measure how well a map separates known classes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from .._types import Array
@@ -32,7 +29,7 @@ def one_nn_error(Y: Any, labels: Any, folds: int = 10) -> Measured:
     labels : array-like of shape (n,)
         The class of each point.
     folds : int, default=10
-        Number of folds. The size of the smallest class is used instead if it is smaller, but never fewer than 2.
+        Number of folds. If the smallest class has fewer points than this, its size is used instead, but at least 2.
 
     Returns
     -------
@@ -52,7 +49,7 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     labels : array-like of shape (n,)
         The class of each point.
     k : int, default=10
-        Number of neighbours; at most the number of training points, which are those outside one fold.
+        Number of neighbours; at most the number of training points, those outside the largest fold.
     folds : int, default=10
         Number of folds, as in `one_nn_error`.
 
@@ -62,6 +59,9 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     """
     Y = check_map(Y)
     number, splits = check_folds(labels, len(Y), k, folds)
+    from sklearn.model_selection import StratifiedKFold, cross_val_score  # slow to import
+    from sklearn.neighbors import KNeighborsClassifier
+
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
     scores = cross_val_score(KNeighborsClassifier(n_neighbors=k), Y, number, cv=split)
     return Measured(float(scores.mean()), points=np.arange(len(Y)))
@@ -81,9 +81,9 @@ def check_folds(labels: Any, n: int, k: int, folds: int = 10) -> tuple[Array, in
 def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
     """Return the mean silhouette, (b − a) / max(a, b) averaged over the points (Rousseeuw 1987).
 
-    Here a is the mean distance of a point to the other points of its class, and b is the smallest of its mean distances
-    to the other classes. Points that are alone in their class count as 0. Above 20,000 points, a random sample is
-    measured.
+    Here a is the mean distance of a point to the other points of its class. Its mean distance to the points of each
+    other class is also computed, and b is the smallest of these. Points that are alone in their class count as 0. Above
+    20,000 points, the average is over a random sample of them.
 
     Parameters
     ----------
@@ -186,17 +186,19 @@ def davies_bouldin_curve(
     Y = Y[points]
     distinct = len(np.unique(Y, axis=0))
     if counts.ndim != 1 or not counts.size or counts.dtype.kind not in "iu":
-        raise ValueError(f"clusters must be a non-empty sequence of integers, such as range(2, 31), got {clusters!r}")
+        raise ValueError(f"`clusters` must be a non-empty sequence of integers, such as range(2, 31), got {clusters!r}")
     if counts.min() < 2 or counts.max() >= distinct:
         raise ValueError(
-            f"all values of clusters must be between 2 and {distinct - 1}, one less than the number of distinct points;"
-            f" the smallest value is {counts.min()}, the largest {counts.max()}"
+            f"all values in `clusters` must be between 2 and {distinct - 1}, one less than the number of distinct"
+            f" points; the smallest value is {counts.min()}, the largest {counts.max()}"
         )
     index = [_davies_bouldin(Y, _clusters(Y, int(count), random_state)) for count in counts]
     return DaviesBouldinCurve(counts, np.array(index), points)
 
 
 def _clusters(Y: Array, count: int, random_state: Any) -> Array:
+    from sklearn.cluster import KMeans  # slow to import
+
     with (
         one_blas_thread(),
         threadpool_limits(1, user_api="openmp"),

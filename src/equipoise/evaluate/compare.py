@@ -67,7 +67,7 @@ def compare(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Comparison:
-    """Return the measures of several maps of the same data, which print as one table.
+    """Measure several maps of the same data, and return reports that print as one table.
 
     All maps are measured on the same points, pairs and triplets, so differences between them are more precise than the
     standard errors suggest.
@@ -98,7 +98,7 @@ def compare(
     """
     named = dict(maps) if isinstance(maps, Mapping) else _name_maps(maps)
     if not named:
-        raise ValueError("maps is empty; pass at least one map, as in compare(X, {'t-SNE': Y})")
+        raise ValueError("`maps` is empty; pass at least one map, as in compare(X, {'t-SNE': Y})")
     is_seed = isinstance(random_state, int | np.integer)
     seed = random_state if is_seed else check_random_state(random_state).randint(2**31 - 1)
     reports: dict[str, Report] = {}

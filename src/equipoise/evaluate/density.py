@@ -13,8 +13,9 @@ from .ranks import Neighborhoods
 def density_correlation(data: Input, embedding: Input, hoods: Neighborhoods, k: int) -> Measured:
     """Return the rank correlation between the points' distances to their k-th neighbours in the data and in the map.
 
-    Narayan, Berger & Cho 2021 correlate logarithms of local radii; ranks need no logarithm and allow duplicate points.
-    The correlation is 0 if these distances are all equal in the data or in the map.
+    The distance to the k-th neighbour is small where points are dense. Narayan, Berger & Cho 2021 correlate logarithms
+    of such radii; ranks need no logarithm, so radii of 0 between duplicate points are allowed. The correlation is 0 if
+    all points have the same radius in the data, or all have the same radius in the map.
     """
     points = hoods.points
     r_x, r_y = (

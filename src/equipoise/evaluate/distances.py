@@ -1,4 +1,4 @@
-"""Measures of how well a map preserves distances: stress, Shepard diagram, distortion."""
+"""Measure how well a map preserves distances: stress, Shepard diagram, distortion."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from ..arrays.blocks import FIXED_PAIRS
 from ..arrays.namespace import check_random_state
 from ..inputs import Input, InputSpace
 from ..linalg.pca import on_one_blas_thread
-from ..spaces import Distortion, summarize_distortion
+from ..spaces import Distortion, Precomputed, summarize_distortion
+from ..spaces.embeddability import stress_bound
 from .checks import check_pair
 from .measured import Measured
 from .sample import ALL, draw_partners, draw_points
 
 PAIRS = 2**20  # sampled pairs for the stress: a relative error of about 1/1000
 SHEPARD_PAIRS = 50_000  # pairs of a Shepard diagram: an error of the correlation below 0.005
+BOUND_POINTS = 500  # points whose distances bound the stress of every map, which takes a tenth of a second; chosen
 DISTORTION_POINTS = 3_000  # points whose pairs give the distribution of dilations; chosen
 
 
@@ -37,9 +39,9 @@ class Stress:
     normalised : Measured
         √(raw / Σ_{i<j} d_X²).
     scale_free : Measured
-        The minimum of `normalised` over all multiples of the map.
+        The smallest `normalised` that can be reached by multiplying the map by a factor.
     scale : float
-        The factor by which the map must be multiplied to attain `scale_free`.
+        The factor by which the map must be multiplied to reach `scale_free`.
     """
 
     raw: Measured
@@ -93,8 +95,61 @@ def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) 
 
 
 @dataclass(frozen=True)
+class LowestStress:
+    """What no map can do better: a lower bound on the scale-free stress of every map in as many dimensions.
+
+    Attributes
+    ----------
+    bound : float
+        Lower bound on `Stress.scale_free` and `Stress.normalised` of every map of `points` (docs/math.md, eq. (E7)).
+    of_map : float
+        The scale-free stress of the map on the same points.
+    points : ndarray of shape (m,)
+        The rows for which both hold: all of them or, above 500, a random sample of 500.
+    """
+
+    bound: float
+    of_map: float
+    points: Array = field(repr=False)
+
+
+def lowest_stress(
+    X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0, bound: float | None = None
+) -> LowestStress:
+    """Return a lower bound on the stress of every map of some points, beside the stress of the map Y on them.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map; the bound holds for maps in d dimensions.
+    metric : str or callable, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points.
+    bound : float, optional
+        The bound, if it is known from another map of the same data in d dimensions with the same seed.
+
+    Returns
+    -------
+    lowest : LowestStress
+    """
+    data, embedding = check_pair(X, Y, metric)
+    points = draw_points(data.n, BOUND_POINTS, random_state)
+    D, d = (InputSpace(source, points).matrix() for source in (data, embedding))
+    np.fill_diagonal(D, 0.0)
+    if bound is None:
+        bound = stress_bound(Precomputed((D + D.T) / 2), embedding.X.shape[1])
+    D, d = D / (D.max() or 1.0), d / (d.max() or 1.0)  # squares neither overflow nor underflow
+    xx, yy, xy = float((D * D).sum()), float((d * d).sum()), float((D * d).sum())
+    of_map = float(np.sqrt(max(0.0, 1 - xy**2 / (xx * yy)))) if xx * yy > 0 else 0.0
+    return LowestStress(bound, of_map, points)
+
+
+@dataclass(frozen=True)
 class Shepard:
-    """Distances of pairs in the data and in the map (Shepard 1962).
+    """A Shepard diagram: the distances of pairs of points in the data and in the map (Shepard 1962).
 
     Attributes
     ----------
@@ -138,7 +193,7 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
     """
     data, embedding = check_pair(X, Y, metric)
     if not isinstance(pairs, int | np.integer) or pairs < 4:
-        raise ValueError(f"pairs must be an integer of at least 4, got {pairs!r}")
+        raise ValueError(f"pairs={pairs!r} is not an integer of at least 4; pass how many pairs to draw")
     n = data.n
     all_pairs = pairs >= n * (n - 1) // 2
     i, j = np.triu_indices(n, 1) if all_pairs else _random_pairs(n, int(pairs), random_state)
@@ -191,7 +246,7 @@ def rank_correlation(a: Array, b: Array) -> float:
 
 
 def _all_pairs(data: Input, embedding: Input) -> Iterator[tuple[Array, Array]]:
-    """Yield the distances of the pairs i < j in data and map, block by block."""
+    """Yield the distances of all pairs i < j in the data and in the map, one block of pairs after another."""
     n, start = data.n, 0
     while start < n - 1:
         rows = np.arange(start, min(start + max(1, FIXED_PAIRS // (n - start)), n - 1))
@@ -202,7 +257,7 @@ def _all_pairs(data: Input, embedding: Input) -> Iterator[tuple[Array, Array]]:
 
 
 def _random_pairs(n: int, count: int, random_state: Any) -> tuple[Array, Array]:
-    """Return `count` random pairs of distinct points; a pair may occur several times."""
+    """Return `count` random pairs of distinct points; a pair can occur several times."""
     rng = check_random_state(random_state)
     i = rng.randint(n, size=count)
     return i, draw_partners(i, n, 1, rng)[:, 0]

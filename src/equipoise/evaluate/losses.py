@@ -1,4 +1,4 @@
-"""The loss of any method at any map."""
+"""Compute the loss of any method at any map."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .checks import check_map, count_points
 def loss(method: Any, X: Any, Y: Any) -> float:
     """Return the loss of a method at any map, for example one computed by another method.
 
-    The loss uses the engine and neighbours of the method, so it is the value that `loss_` would have at this map. Y is
-    not rescaled.
+    The loss is computed with the engine and the neighbours that the method would use, so it is the value that `loss_`
+    would have after a fit that ends at this map. Y is not rescaled.
 
     Parameters
     ----------
@@ -31,7 +31,9 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     loss : float
     """
     if isinstance(method, type) or not hasattr(method, "problem"):
-        raise TypeError(f"method must be an estimator with a problem() method, such as eq.TSNE(), got {method!r}")
+        raise TypeError(
+            f"method must be an estimator of equipoise, such as eq.TSNE(), but not Parametric; got {method!r}"
+        )
     Y = check_map(Y)
     d = getattr(method, "n_columns", method.n_components)
     if Y.shape[1] != d:

@@ -1,4 +1,4 @@
-"""All measures of one map, as numbers."""
+"""Store all measures of one map, without the sentences that `Report` adds to them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
-from .distances import Shepard, Stress
+from .distances import LowestStress, Shepard, Stress
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 
 
 @dataclass(frozen=True, repr=False)
 class MapMeasures:
-    """The measures of a map; `Report` documents the attributes."""
+    """Stores the measures of one map; `Report` documents the attributes."""
 
     Y: Array
     labels: Array | None
@@ -29,6 +29,7 @@ class MapMeasures:
     triplet_accuracy: Measured
     shepard: Shepard
     stress: Stress
+    lowest_stress: LowestStress
     density_correlation: Measured
     class_errors: tuple[Measured, Measured] | None
     centroid_correlation: Measured | None
@@ -45,12 +46,18 @@ class MapMeasures:
 
     @property
     def trust(self) -> Array:
-        """Trustworthiness of each measured point; below 1 if it has false neighbours."""
+        """Trustworthiness of each measured point.
+
+        It is below 1 if some of the point's neighbours in the map are not its neighbours in the data.
+        """
         return _values(self.trustworthiness)
 
     @property
     def continuity_of_points(self) -> Array:
-        """Continuity of each measured point; below 1 if it has missing neighbours."""
+        """Continuity of each measured point.
+
+        It is below 1 if some of the point's neighbours in the data are not its neighbours in the map.
+        """
         return _values(self.continuity)
 
     @property
@@ -60,10 +67,11 @@ class MapMeasures:
 
     @cached_property
     def stretch(self) -> float:
-        """Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map over that in the data.
+        """Ratio of the 95 % to the 5 % quantile of the dilation.
 
-        The pairs are those of `shepard` with a positive distance in the data. The ratio is 1 if the map has the same
-        scale everywhere, and infinite if the 5 % quantile is 0.
+        The dilation of a pair of points is their distance in the map divided by their distance in the data. The pairs
+        are those of `shepard` with a positive distance in the data. The ratio is 1 if the map has the same scale
+        everywhere, and infinite if the 5 % quantile is 0.
         """
         distinct = self.shepard.d_x > 0
         low, high = np.quantile(self.shepard.d_y[distinct] / self.shepard.d_x[distinct], (0.05, 0.95))

@@ -1,4 +1,4 @@
-"""Results of measures: numbers and curves with standard errors."""
+"""Classes for the results of measures: numbers with standard errors, and curves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Measured(float):
     error : float
         Standard error if the number comes from a sample, else 0.0.
     points : ndarray of shape (m,)
-        The rows on which the number was computed, in increasing order.
+        The rows of the data on which the number was computed, in increasing order.
     values : ndarray of shape (m,) or None
         The values at these points, whose mean is the number; None if the measure is not a mean over points.
     """
@@ -37,7 +37,10 @@ class Measured(float):
 
     @classmethod
     def over(cls, values: Array, points: Array, n: int) -> Measured:
-        """Return the mean of the values at `points`, which were drawn without replacement from n points."""
+        """Return the mean of `values`, with its standard error.
+
+        The values belong to `points`, which were drawn without replacement from n points.
+        """
         m = len(points)
         error = 0.0 if m == n else float(np.std(values, ddof=1) / np.sqrt(m) * np.sqrt(1 - m / n))
         return cls(float(np.mean(values)), error, points, values)
@@ -58,7 +61,7 @@ class RecallCurve:
     chance : ndarray of shape (c,)
         Expected recall of a random map, k / (n − 1).
     points : ndarray of int
-        The rows on which the recall was computed.
+        The rows of the data on which the recall was computed.
     """
 
     ks: Array

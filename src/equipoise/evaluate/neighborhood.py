@@ -1,4 +1,7 @@
-"""Measures of how well a map preserves neighbourhoods. `Neighborhoods` computes several of them at once."""
+"""Measure how well a map preserves neighbourhoods.
+
+Each function finds the neighbours again. For several measures of one map, use `Neighborhoods`, which finds them once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ def trustworthiness(
 ) -> Measured:
     """Return the trustworthiness: 1 if the k nearest points in the map are the k nearest in the data, 0 at worst.
 
-    See Venna & Kaski 2001 and docs/math.md, eq. (19). The values per point show where the map has false neighbours.
+    See Venna & Kaski 2001 and docs/math.md, eq. (19). The attribute `values` of the result shows, for each point,
+    whether it has false neighbours: points that are near in the map but not in the data.
 
     Parameters
     ----------
@@ -47,7 +51,8 @@ def continuity(
 ) -> Measured:
     """Return the continuity: 1 if the k nearest points in the data are the k nearest in the map, 0 at worst.
 
-    See Venna & Kaski 2001 and docs/math.md, eq. (19). The values per point show where the map separates neighbours.
+    See Venna & Kaski 2001 and docs/math.md, eq. (19). The attribute `values` of the result shows, for each point,
+    whether the map separates it from its neighbours in the data.
 
     Parameters
     ----------
@@ -149,7 +154,7 @@ def preservation_ratio(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Measured:
-    """Return how often the l-th to m-th neighbours keep their rank, relative to the first neighbour.
+    """Return how often the l-th to m-th neighbours keep their rank, divided by how often the first neighbour does.
 
     See Draganov & Dohn 2024, eq. (9), and docs/math.md, eq. (20). The ratio is NaN if no point keeps its nearest
     neighbour.

@@ -1,8 +1,8 @@
-"""Exact nearest neighbours and ranks by distance, without sorting or storing all distances.
+"""Find exact nearest neighbours, and exact ranks by distance, without sorting or storing all distances.
 
 Matrix products in float32 suffice to compare most pairs of distances. Two distances that differ by less than the error
-of the products are computed again in float64. So the order is that of distances computed one by one in float64, with
-any BLAS library (src/_core/neighbors/ranks.hpp).
+of the products are computed again in float64. So the order is the same as if every distance were computed on its own in
+float64, and it does not depend on the BLAS library (src/_core/neighbors/ranks.hpp).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ RANGE = 40  # data whose largest coordinate is not within 2**±40 are scaled, so
 
 
 class Buffer:
-    """Memory for float32 values that are compared in place of the distances from a block of points to all n points.
+    """Reusable memory for float32 values that order all n points by their distance from each point of a block.
 
     For a point x_i of the block and any point x_j, a `PointOrder` stores ‖x_i − x_j‖² − ‖x_i‖². A `BlockOrder` stores
-    their distance times a common factor. The memory is reused for every block.
+    their distance, times a factor that is the same for the whole block. Both values grow with the distance.
     """
 
     def __init__(self, rows: int, n: int):
@@ -39,18 +39,18 @@ class Buffer:
         return self._values[:m, : self.n]
 
     def padded(self, m: int) -> Array:
-        """Return the array of `values(m)` with its rows padded to full tiles."""
+        """Return the array of `values(m)` with its rows padded to a multiple of TILE, as the compiled code expects."""
         return self._values[:m]
 
 
 class Order:
-    """The order of the points of an input by distance from any one of them."""
+    """Ranks the points of an input by their distance from any one of them."""
 
     _nearest: Any  # the functions of _core
     _ranks: Any
 
     def nearest(self, rows: Array, k: int, buffer: Buffer) -> Array:
-        """Return the k other points nearest to each of the m `rows`, nearest first, (m, k) int32.
+        """Return the k nearest other points of each of the m points `rows`, nearest first, as an int32 array (m, k).
 
         Of points at the same distance, the one with the lower index comes first.
         """
@@ -73,7 +73,7 @@ class Order:
 
 
 class PointOrder(Order):
-    """The order of points X (n, D), float64, by Euclidean distance."""
+    """Ranks points X (n, D), float64, by Euclidean distance."""
 
     _nearest, _ranks = staticmethod(_core.nearest_of_points), staticmethod(_core.ranks_of_points)
 
@@ -118,7 +118,7 @@ class PointOrder(Order):
 
 
 class BlockOrder(Order):
-    """The order of the points of any input, by distances that the input computes block by block."""
+    """Ranks the points of any input, by distances that the input computes block by block."""
 
     _nearest, _ranks = staticmethod(_core.nearest_of_rows), staticmethod(_core.ranks_of_rows)
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours in data and map, and their ranks in the other space: the basis of the local measures."""
+"""Find nearest neighbours in data and map, and their ranks in the other space, for the measures of neighbourhoods."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ROWS = 16  # minimum number of rows per block: each pass over the data serves at
 class Neighborhoods:
     """The k nearest neighbours of points in X and in Y, and their ranks in the other space (docs/math.md, section 19).
 
-    The nearest of the n − 1 other points has rank 1; ties go to the lower index. Above 20,000 points, a random sample
-    is measured, but ranks are always among all points. Neighbours and ranks are computed when first needed, once for
-    all measures and all sizes of neighbourhoods up to k.
+    The nearest of the n − 1 other points has rank 1; of points at the same distance, the one with the lower index comes
+    first. Above 20,000 points, neighbours and ranks are found only for a random sample of points, but always among all
+    points. They are computed when first needed, once for all measures and all sizes of neighbourhoods up to k.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class Neighborhoods:
         k = check_k(k, self.n, name)
         if k > self.k:
             raise ValueError(
-                f"{name}={k} is larger than k={self.k} of these Neighborhoods; create Neighborhoods(X, Y, k={k})"
+                f"{name}={k} is too large for Neighborhoods created with k={self.k}; create Neighborhoods(X, Y, k={k})"
             )
         return k
 
@@ -198,7 +198,7 @@ def check_ranks(l: int, m: int, n: int) -> None:  # noqa: E741  letters of the p
 
 
 def worst_penalty(n: int, k: int) -> int:
-    """Return the largest possible Σ max(0, r − k) over k neighbours of different ranks r ≤ n − 1."""
+    """Return the largest possible sum of max(0, r − k) over k neighbours with different ranks r ≤ n − 1."""
     wrong = min(k, n - 1 - k)
     return wrong * (n - 1 - k) - wrong * (wrong - 1) // 2
 

@@ -1,4 +1,4 @@
-"""Report on how far a map can be trusted: all measures, as numbers, sentences and a page."""
+"""Report how far a map can be trusted: measure it, and write the results as a table, sentences, a figure and a page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..data import as_array
 from ..inputs import is_space
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
-from .distances import shepard, stress
+from .distances import lowest_stress, shepard, stress
 from .map_measures import MapMeasures
 from .measured import Measured
 from .neighborhood import LARGEST
@@ -53,10 +53,10 @@ class Report(MapMeasures):
     about : str
         Description of the data.
     neighborhoods : Neighborhoods
-        The neighbours in data and map, with their ranks.
+        The neighbours in the data and in the map, each with their ranks in the other space.
     trustworthiness, continuity : Measured
-        Trustworthiness is 1 if no point has false neighbours in the map. Continuity is 1 if no point has missing
-        neighbours. Both are 0 at worst.
+        Trustworthiness is 1 if no point has false neighbours, which are near in the map but not in the data. Continuity
+        is 1 if no point has missing neighbours, which are near in the data but not in the map. Both are 0 at worst.
     recall : Measured
         Mean fraction of a point's k nearest neighbours in the data that are among its k nearest in the map.
     recall_curve : RecallCurve
@@ -67,6 +67,8 @@ class Report(MapMeasures):
         Distances of pairs in the data and in the map, with their rank correlation.
     stress : Stress
         Stress of the map, raw and normalised.
+    lowest_stress : LowestStress
+        Lower bound on the scale-free stress of every map in as many dimensions, for all points or a sample of them.
     density_correlation : Measured
         Rank correlation of the points' distances to their k-th neighbours in the data and in the map.
     class_errors : (Measured, Measured) or None
@@ -81,8 +83,8 @@ class Report(MapMeasures):
     trust, continuity_of_points, kept : ndarray of shape (m,)
         Trustworthiness, continuity and recall per point.
     stretch : float
-        Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map divided by that in the data,
-        over the pairs of `shepard`.
+        Ratio of the 95 % to the 5 % quantile of the dilation over the pairs of `shepard`. The dilation of a pair is its
+        distance in the map divided by its distance in the data.
     """
 
     @cached_property
@@ -109,8 +111,19 @@ class Report(MapMeasures):
         few = f" ({self.k} per point, since {K} are too many for {self.n:,} points)" if chosen else ""
         return (
             f"Neighbours were measured for {local}{few}, distances for {len(self.shepard.d_x):,} pairs; ± is the"
-            " standard error of a sampled number. A report describes one map; equipoise.stability shows how much the"
-            " map changes with the seed or the sample."
+            f" standard error of a sampled number. {self._limit} A report describes one map; equipoise.stability shows"
+            " how much the map changes with the seed or the sample."
+        )
+
+    @property
+    def _limit(self) -> str:
+        """A sentence on the stress that no map can fall below."""
+        lowest, where = self.lowest_stress, _dimensions(self.Y.shape[1])
+        if len(lowest.points) == self.n:
+            return f"No map in {where} has a scale-free stress below {lowest.bound:.3f}."
+        return (
+            f"No map of {len(lowest.points):,} of the points, drawn at random, in {where} has a scale-free stress below"
+            f" {lowest.bound:.3f}; this map has {lowest.of_map:.3f} on them."
         )
 
     def __str__(self) -> str:
@@ -234,6 +247,7 @@ def measure_map(
         hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), metric=metric, **sampling)
     else:
         hoods = other.neighborhoods.of_map(Y)
+    bound = other.lowest_stress.bound if other is not None and other.Y.shape[1] == Y.shape[1] else None
     return Report(
         Y=Y,
         labels=None if labels is None else np.asarray(labels),
@@ -247,6 +261,7 @@ def measure_map(
         triplet_accuracy=triplet_accuracy(X, Y, metric=metric, random_state=random_state),
         shepard=shepard(X, Y, metric=metric, random_state=random_state),
         stress=stress(X, Y, metric=metric, random_state=random_state),
+        lowest_stress=lowest_stress(X, Y, metric=metric, random_state=random_state, bound=bound),
         density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,

@@ -1,4 +1,4 @@
-"""The table of a report, for one map or for several side by side."""
+"""Format the measures of a report as a table, for one map or for several maps side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .ranks import worst_penalty
 
 
 class Row(NamedTuple):
-    """A row of the table.
+    """A row of the table: a measure, how to format it, and its values for a perfect and for a random map.
 
     Attributes
     ----------
@@ -26,6 +26,8 @@ class Row(NamedTuple):
     perfect, random : callable
         Take the measures of a map. `perfect` returns the number for a perfect map of the same data; `random` returns
         the number for a random map, or None if this number is unknown.
+    is_bound : bool, default=False
+        Whether `perfect` returns a lower bound, which need not be attained.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Row(NamedTuple):
     form: str
     perfect: Callable[[MapMeasures], float]
     random: Callable[[MapMeasures], float | None]
+    is_bound: bool = False
 
     def write(self, value: float | None) -> str:
         """Return the formatted number, with its standard error unless that rounds to 0; empty text for None."""
@@ -41,9 +44,17 @@ class Row(NamedTuple):
         error, zero = f"{getattr(value, 'error', 0.0):{self.form}}", f"{0.0:{self.form}}"
         return f"{float(value):{self.form}}" + (f" ± {error}" if error != zero else "")
 
+    def write_perfect(self, measures: MapMeasures) -> str:
+        """Return the formatted number of a perfect map, after ≥ if it is a positive lower bound."""
+        text, zero = self.write(self.perfect(measures)), f"{0.0:{self.form}}"
+        return f"≥ {text}" if self.is_bound and text != zero else text
+
 
 def random_trust(n: int, k: int) -> float:
-    """Return the expected trustworthiness, or continuity, of a random map of n points (docs/math.md, section 19)."""
+    """Return the expected trustworthiness of a random map of n points, which is also its expected continuity.
+
+    See docs/math.md, section 19.
+    """
     penalty = k * (n - 1 - k) * (n - k) / (2 * (n - 1))
     return 1 - penalty / max(1, worst_penalty(n, k))
 
@@ -52,8 +63,10 @@ def _one(measures: MapMeasures) -> float:
     return 1.0
 
 
-def _zero(measures: MapMeasures) -> float:
-    return 0.0
+def _lowest_stress(measures: MapMeasures) -> float:
+    """Return the lower bound on the stress of every map of all points; 0 if it is known for a sample only."""
+    lowest = measures.lowest_stress
+    return lowest.bound if len(lowest.points) == measures.n else 0.0
 
 
 def _data_error(measures: MapMeasures) -> float:
@@ -78,7 +91,7 @@ ROWS = (
     Row("neighbours kept", lambda m: m.recall, ".1%", _one, lambda m: m.k / (m.n - 1)),
     Row("triplets in order", lambda m: m.triplet_accuracy, ".1%", _one, lambda m: 0.5),
     Row("distances, rank corr.", lambda m: m.shepard.correlation, ".3f", _one, lambda m: 0.0),
-    Row("stress, scale free", lambda m: m.stress.scale_free, ".3f", _zero, lambda m: None),
+    Row("stress, scale free", lambda m: m.stress.scale_free, ".3f", _lowest_stress, lambda m: None, True),
     Row("dilation, 95% over 5%", lambda m: m.stretch, ".2f", _one, lambda m: None),
     Row("densities, rank corr.", lambda m: m.density_correlation, ".3f", _one, lambda m: 0.0),
     Row("nearest of another class", lambda m: m.class_errors and m.class_errors[0], ".1%", _data_error, _chance_error),
@@ -89,7 +102,7 @@ ROWS = (
 def report_rows(measures: MapMeasures) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the table of one map: name, value, perfect, random."""
     rows = [
-        [row.name, row.write(value), row.write(row.perfect(measures)), row.write(row.random(measures))]
+        [row.name, row.write(value), row.write_perfect(measures), row.write(row.random(measures))]
         for row in ROWS
         if (value := row.value(measures)) is not None
     ]

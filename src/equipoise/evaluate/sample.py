@@ -1,4 +1,4 @@
-"""The points that a measure uses: all of them, or a random sample of large data."""
+"""Choose the points that a measure uses: all points, or a random sample if there are many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MIN_SAMPLE = 1_000  # minimum sample size; chosen: the error of a mean over it i
 def sample_points(n: int, random_state: Any) -> Array:
     """Return the indices of all n points or, if n is above ALL, the sorted indices of a random sample.
 
-    The sample has ALL²/n points, so that there are ALL² distances to the n points. It has at least MIN_SAMPLE points.
+    The sample has ALL²/n points, so that a measure needs ALL² distances from the sample to all n points. If ALL²/n is
+    less than MIN_SAMPLE, the sample has MIN_SAMPLE points.
     """
     if n <= ALL:
         return np.arange(n)

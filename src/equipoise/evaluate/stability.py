@@ -1,4 +1,4 @@
-"""Stability of a method: how far points move between runs with different seeds, samples or noise."""
+"""Measure the stability of a method: how far points move between runs with different seeds, samples or noise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Stability:
     causes : str
         How the runs differ, in words.
     maps : ndarray of shape (runs, n, d)
-        The maps, aligned with their mean, which has radius 1; NaN for points that were not part of a run.
+        The maps, aligned with their mean map; NaN for points that were not part of a run. In the mean map, the
+        root mean square distance of the points from their centroid, called the radius, is 1.
     mean : ndarray of shape (n, d)
         Mean position of each point over the runs that contain it; NaN if none does.
     variation : ndarray of shape (n,)
@@ -46,8 +47,8 @@ class Stability:
         section 20). It is 0 if the point is at the same position in every run, about 1 if its position is random, and
         NaN if it is in fewer than two runs.
     kept : ndarray of shape (n,)
-        Mean fraction of a point's k nearest neighbours in one map that are among its k nearest in the next, compared
-        among the points that are in both maps; NaN where not measured.
+        Mean fraction of a point's k nearest neighbours in one map that are among its k nearest in the next map. Only
+        the points that are in both maps are compared; NaN for points that were not compared.
     k : int
         Number of neighbours.
     losses : ndarray of shape (runs,)
@@ -125,8 +126,8 @@ def stability(
     """Run a method several times and measure how far each point moves, v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)).
 
     Here y_i^r is the position of point i in run r, ȳ_i is its mean position, and m_i is the number of runs with point
-    i. Each run has a different seed if the method has a `random_state`. The maps are aligned by translation, rotation,
-    reflection and scaling, which have no meaning (generalised Procrustes).
+    i. Each run has a different seed if the method has a `random_state`. Before the comparison, the maps are aligned by
+    translation, rotation, reflection and scaling, because these have no meaning (generalised Procrustes).
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def stability(
     True
     """
     if not (is_integer(runs) and 2 <= runs <= MOST_RUNS):
-        raise ValueError(f"runs must be an integer from 2 to {MOST_RUNS}, got {runs!r}")
+        raise ValueError(f"runs={runs!r} is not an integer from 2 to {MOST_RUNS}; pass how many runs to compare")
     seeded = "random_state" in method.get_params()
     if not seeded and subsample == 1 and not noise:
         raise ValueError(
@@ -194,11 +195,11 @@ def stability(
 
 
 def neighbors_kept(maps: Array, k: int) -> Array:
-    """Return for each point how many of its k nearest points in one map are among its k nearest in the next.
+    """Return for each point the fraction of its k nearest points in one map that are among its k nearest in the next.
 
-    The result (n,) is a fraction, averaged over the comparisons of the maps (m, n, d). If there are more than two maps,
-    the last map is also compared with the first. Each comparison uses the points that are in both maps. The fraction
-    is NaN for points that were not compared.
+    The fractions (n,) are averages over all comparisons of two successive maps of `maps` (m, n, d). If there are more
+    than two maps, the last map is also compared with the first. Each comparison uses the points that are in both maps.
+    The fraction is NaN for points that were not compared.
     """
     total, count = np.zeros(maps.shape[1]), np.zeros(maps.shape[1])
     for r, following in _consecutive(len(maps)):

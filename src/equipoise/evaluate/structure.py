@@ -1,4 +1,4 @@
-"""Measures of how well a map preserves large-scale structure: triplets and class centroids."""
+"""Measure how well a map preserves large-scale structure, by triplets of points and by class centroids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def triplet_accuracy(X: Any, Y: Any, *, metric: Any = "euclidean", random_state:
     """Return the fraction of triplets (i; j, l) for which d(i, j) and d(i, l) have the same order in data and map.
 
     For a random map it is about 1/2. Up to 60 points, all triplets are compared; for more points, about 100,000 random
-    triplets are compared, the same number for each i. Above 20,000 points, i is one of a random sample of points.
+    triplets are compared, the same number for each i. Above 20,000 points, i runs only over a random sample of points.
 
     Parameters
     ----------

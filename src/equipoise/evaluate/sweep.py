@@ -46,7 +46,8 @@ class Sweep:
         Final loss of each map, NaN for methods without a loss. Losses are not comparable between settings that change
         the loss function.
     scores : dict of str to ndarray of shape (m,)
-        Scores of each map; higher is better, 1 is best.
+        Scores of each map: "trustworthiness", "continuity", "neighbours" (the recall), "triplets" and, with labels,
+        "classes". Higher is better, 1 is best.
     steps : ndarray of shape (m,)
         Procrustes disagreement of each map with its predecessor, from 0 for the same shape to about 1 for unrelated
         maps (docs/math.md, section 20); NaN for the first map. If one parameter varies, the predecessor is the map at
@@ -63,7 +64,7 @@ class Sweep:
     steps: Array
 
     def best(self, score: str) -> dict[str, Any]:
-        """Return the setting with the highest score.
+        """Return the setting of the map with the highest `score`.
 
         Parameters
         ----------
@@ -133,7 +134,7 @@ def sweep(
     labels : array-like of shape (n,), optional
         The class of each point; adds the score "classes", the accuracy of a k-nearest-neighbour classifier.
     k : int, default=10
-        Number of neighbours in the local scores and of the classifier.
+        Number of neighbours, both for the scores of neighbourhoods and for the classifier.
     random_state : int or RandomState, default=0
         Seed of each run, and of the samples in the scores.
 
@@ -205,7 +206,7 @@ def _fit(method: Any, X: Any, start: Array | None) -> Array:
 def _predecessors(shape: tuple[int, ...]) -> Iterator[int | None]:
     """Yield for each setting the index of its predecessor, or None for the first setting.
 
-    `Sweep` defines the predecessor, under `steps`.
+    The docstring of `Sweep` explains, under `steps`, which setting the predecessor is.
     """
     columns = shape[-1]
     for i in range(int(np.prod(shape))):
@@ -215,7 +216,7 @@ def _predecessors(shape: tuple[int, ...]) -> Iterator[int | None]:
 def _check_values(method: Any, values: Mapping[str, Sequence[Any]]) -> None:
     if not isinstance(values, Mapping) or not 1 <= len(values) <= 2:
         raise ValueError(
-            f'values must map one or two parameters to lists, such as {{"perplexity": [50, 15, 5]}}, got {values!r}'
+            f'`values` must map one or two parameters to lists, such as {{"perplexity": [50, 15, 5]}}, got {values!r}'
         )
     known = method.get_params()
     for name, choices in values.items():

@@ -1,4 +1,4 @@
-"""Perturbed versions of a data set: random subsamples, added noise, or both."""
+"""Make perturbed versions of a data set: random subsamples, added noise, or both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .checks import count_points
 
 @dataclass(frozen=True)
 class Variants:
-    """Random variants of the data of a method.
+    """Makes random variants of the data X, to which a method can be fitted.
 
     Parameters
     ----------

@@ -136,7 +136,10 @@ class Flat(Geometry):
 
 
 class Placed(Flat):
-    """R^d without centring, for losses that depend on the position of the map, such as those with a metric g(y)."""
+    """R^d as in `Flat`, but not centred after a step, because the loss depends on the position of the map.
+
+    An example is a loss with a metric tensor g(y) that varies over the map.
+    """
 
     def retract(self, U: Array) -> Array:
         return U

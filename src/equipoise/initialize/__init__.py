@@ -1,1 +1,1 @@
-"""Initial maps."""
+"""Initial maps: principal components, spectral, classical scaling, random, or user-supplied."""

@@ -29,7 +29,8 @@ def check_start(init: Any, source: Input) -> None:
 def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
     """Return the initial map (n, d) of the first run of MDS.
 
-    `known` is a CSR matrix (n, n) of the known dissimilarities δ with positive weight; None if these are all pairs.
+    `known` is a CSR matrix (n, n) of the known dissimilarities δ with positive weight. It is None if every pair is
+    known and has positive weight.
     """
     if not isinstance(init, str):
         return check_init(init, source.n, d)

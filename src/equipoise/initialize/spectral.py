@@ -26,14 +26,14 @@ FILL = 0.8  # fraction of its cell that a component covers; chosen
 
 
 def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
-    """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y, jittered.
+    """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y.
 
     The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003).
     If there are several connected components, the equation is solved for each of them, except that a component of at
     most TINY points becomes a circle. Each component is scaled to a cell whose volume is proportional to its number of
     points, and the cells are placed row by row, the largest first. As in `principal_components`, the map has standard
-    deviation 1 along the first axis. If W is on a device, the eigenvectors are computed on that device, or on the CPU
-    if there are few points or several components.
+    deviation 1 along the first axis, and a little noise is added. If W is on a device, the eigenvectors are computed on
+    that device; with few points (see `_on_device`) or several components, they are computed on the CPU.
     """
     if is_on_device(W):
         Y = _on_device(W, d)
@@ -54,7 +54,7 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
 
 def _on_device(W: Any, d: int) -> Array | None:
-    """Return the eigenmap of affinities on a device; None if there are few points or several components."""
+    """Return the eigenmap of affinities on a device; None if n ≤ SMALL, n < 5 d, or there are several components."""
     n = W.shape[0]
     return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d)
 
@@ -125,7 +125,7 @@ def _submatrix(W: Matrix, rows: Array) -> Matrix:
 
 
 def _eigenmap(W: Matrix, d: int) -> Array:
-    """Return the eigenmap (n, min(d, n − 1)) of one component, and warn if it did not converge."""
+    """Return the eigenmap (n, min(d, n − 1)) of one component; warn if its eigenvectors do not converge."""
     Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
     if not converged:
         _warn_not_converged(W.shape[0])
@@ -135,5 +135,5 @@ def _eigenmap(W: Matrix, d: int) -> Array:
 def _warn_not_converged(n: int) -> None:
     warn(
         f"the spectral initial map of {n:,} points did not converge in {RESTARTS} restarts and is replaced by {STEPS}"
-        ' smoothing steps; use init="random" or an array to avoid the wait',
+        ' smoothing steps; to save the time of these computations, use init="random" or pass an array as init',
     )

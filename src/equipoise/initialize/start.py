@@ -1,4 +1,4 @@
-"""The initial map selected by `init`, in units of the kernel."""
+"""Computes the initial map selected by `init`, scaled to the length of the kernel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ INITS = ("auto", "pca", "spectral", "random")
 
 
 class Start:
-    """The initial map (n, d), with a standard deviation of `kernel.spread` kernel lengths unless it is user-supplied.
+    """Computes the initial map (n, d) selected by `init`, which is checked on construction.
 
-    `init` is checked on construction. "spectral" is computed from the affinities, other initial maps from the data.
+    The map has a standard deviation of `kernel.spread` kernel lengths, unless it is user-supplied. "spectral" is
+    computed from the affinities, other initial maps from the data.
     """
 
     def __init__(self, init: Any, data: Input, d: int, kernel: Kernel, geometry: Geometry):
@@ -45,7 +46,7 @@ class Start:
         return Y
 
     def from_data(self, rng: np.random.RandomState) -> Array | None:
-        """Return the initial map, or None if it is computed from the affinities."""
+        """Return the initial map; None for "spectral", which `from_affinities` computes."""
         if self.user_map is not None or self.name == "spectral":
             return self.user_map
         stage("initial map")

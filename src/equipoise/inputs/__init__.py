@@ -1,7 +1,7 @@
-"""The user's data, checked once: tables, sparse tables, tensors, distances, neighbour lists, metric spaces, affinities.
+"""Checks the user's data once: tables, sparse tables, tensors, distances, neighbour lists, metric spaces, affinities.
 
-Each kind is an `Input`, which returns blocks of distances, distances of listed pairs, neighbours and principal
-components.
+Each kind of data has a subclass of `Input`, which returns blocks of distances, distances of listed pairs, neighbours
+and principal components.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface that all input data shares: n points and the distances between them."""
+"""Defines `Input`, the interface that all kinds of input data share: n points and the distances between them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class Input(ScaledDistances):
     metric : str, callable or None
         The metric of a table; None if the input defines its own distances.
     lookup : callable or None
-        Cache in which a dense table looks up its neighbours before it searches for them; None if there is no cache.
+        Function that returns the neighbours of a dense table from a cache, or searches for them if they are not cached;
+        None if there is no cache.
     """
 
     n: int
@@ -61,7 +62,7 @@ class Input(ScaledDistances):
 
     @property
     def limited_by(self) -> str:
-        """What determines `limit`, for error messages."""
+        """What determines `limit`, as text for error messages, such as "n_samples=50"."""
         return f"n_samples={self.n}" if self.limit == self.n else f"n_features={self.limit}"
 
     @property
@@ -81,25 +82,25 @@ class Input(ScaledDistances):
 
     @property
     def known(self) -> Matrix | None:
-        """CSR (n, n) with the distances of the known pairs if some are missing; None if all are known."""
+        """CSR matrix (n, n) of the known distances if some distances are missing; None if all are known."""
         return None
 
     def centered(self) -> Input:
-        """Return the input with the mean row subtracted if it is a dense Euclidean table, else itself."""
+        """Return a dense Euclidean table with its mean row subtracted; any other input is returned unchanged."""
         return self
 
     def warn_if_not_metric(self) -> None:
         """Warn if the input is a dense matrix of distances that violate the triangle inequality."""
 
     def check_power(self, power: int) -> None:
-        """Raise if this power of a coordinate, or of a precomputed distance, would overflow; see `check_finite`."""
+        """Raise ValueError if x^power would overflow for a coordinate or precomputed distance x; see `check_finite`."""
 
     # Distances between the n points
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         """Return the distances from the points `rows` to the points `columns`.
 
-        Where possible, the computation of each distance does not depend on the other rows and columns.
+        Where possible, each distance is computed on its own, so that it does not depend on the other rows and columns.
 
         Parameters
         ----------
@@ -123,10 +124,10 @@ class Input(ScaledDistances):
         return self.block(rows, columns)
 
     def pairs(self, i: Array, j: Array) -> Array:
-        """Return the distances (m,) from points i (m,) to points j (m,), pair by pair."""
+        """Return the distances (m,) between the points i[t] and j[t] of m pairs; i and j are index arrays (m,)."""
         d = np.empty(len(i))
         order = np.argsort(i, kind="stable")
-        for part in np.split(order, np.flatnonzero(np.diff(i[order])) + 1):  # all pairs of one i at once
+        for part in np.split(order, np.flatnonzero(np.diff(i[order])) + 1):  # one call for all pairs of the same i
             if part.size:
                 columns, where = np.unique(j[part], return_inverse=True)  # repeated pairs are computed once
                 d[part] = self.block(i[part[:1]], columns)[0, where]
@@ -135,7 +136,7 @@ class Input(ScaledDistances):
     def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
         """Return the distances of the pairs stored in CSR `pattern` (n, n), in the order of its entries.
 
-        By default each row is computed by `block`, so that the distances agree with those of `block` to the last digit.
+        By default `block` computes each row, so that the distances agree with those of `block` to the last digit.
         """
         d = np.empty(pattern.nnz)
         for i in range(self.n):
@@ -160,7 +161,10 @@ class Input(ScaledDistances):
         return d
 
     def squared(self) -> Matrix:
-        """Return d² of all pairs (n, n), scaled by a power of two if it would over- or underflow; CSR if `sparse`."""
+        """Return d² (n, n) of all pairs, or if `sparse` a CSR matrix with d² of the stored pairs.
+
+        The values are scaled by a power of two if they would overflow or underflow.
+        """
         D = self.block(np.arange(self.n))
         return square(D, self.fix_exponent(D))
 
@@ -186,24 +190,24 @@ class Input(ScaledDistances):
         return Graph(near, d).into_squared(self.n, self.fix_exponent(d)), 1.0
 
     def measured_neighbors(self, k: int, n_threads: int) -> tuple[Matrix, float]:
-        """Return the same as `neighbors`, but with d² computed in float64, in a SciPy matrix."""
+        """Return the same as `neighbors`, but with d² computed in float64 and stored in a SciPy matrix."""
         return self.neighbors(k, n_threads)
 
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
-        """Return the first d principal components (n, d), with a little noise added.
+        """Return the first d principal components (n, d) of the points, with a little noise added.
 
-        They are scaled so that the first has standard deviation 1.
+        The components are scaled so that the first has standard deviation 1.
         """
         return principal_coordinates(self.squared(), d, rng)
 
     # New points
 
     def check_new(self, X: Any) -> Any:
-        """Check new rows; return them in the form that `nearest`, `squared_to_all` and `new_block` expect as X."""
+        """Check new rows X; return them in the form that `nearest`, `squared_to_all` and `new_block` expect."""
         raise TypeError(f"{type(self).__name__} must define check_new()")
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
-        """Return the k fitted points nearest to each new row."""
+        """Return the k fitted points nearest to each new row of X."""
         raise TypeError(f"{type(self).__name__} must define nearest()")
 
     def rows(self, i: Array) -> Any:
@@ -211,7 +215,7 @@ class Input(ScaledDistances):
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def squared_to_all(self, X: Any) -> Array:
-        """Return d² (m, n) from new rows to every fitted point, by matrix products where that is faster."""
+        """Return d² (m, n) from new rows X to all fitted points, computed by matrix products where that is faster."""
         raise TypeError(f"{type(self).__name__} must define squared_to_all()")
 
     def new_block(self, X: Any, columns: Array) -> Array:
@@ -220,7 +224,7 @@ class Input(ScaledDistances):
 
 
 def nearby(graph: Graph, n: int, exponent: int | None, twins: Array | None = None) -> Nearby:
-    """Return `graph`, the neighbours of m new rows among n fitted points, as `Nearby`.
+    """Convert `graph`, the neighbours of m new rows among n fitted points, to `Nearby`.
 
     Distances are divided by 2^exponent before they are squared (see `Graph.into_squared`). `twins` (m,) contains, for
     each new row, the index of a fitted point equal to it, or −1 if there is none. By default a neighbour at distance 0
@@ -241,7 +245,10 @@ def square(D: Matrix, exponent: int) -> Matrix:
 
 
 def check_block(D: Array, rows: Array, columns: Array | None) -> Array:
-    """Return computed distances D; raise ValueError, naming two points, if their distance is negative or not finite."""
+    """Return computed distances D (m, k) from the points `rows` to the points `columns`; all points if None.
+
+    Raise ValueError if a distance is negative or not finite; the message names the two points.
+    """
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:
         a, b = bad[0]

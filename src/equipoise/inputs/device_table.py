@@ -1,4 +1,4 @@
-"""A dense table as a PyTorch tensor, on a GPU or the CPU."""
+"""Defines `DeviceTable`, the input for a dense table that is a PyTorch tensor, on a GPU or the CPU."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .table import Table
 
 @tagged("inputs.device_table.DeviceTable")
 class DeviceTable(Input):
-    """The rows of a dense table on a device.
+    """Input whose points are the rows of a dense table on a device.
 
-    Neighbours are found among float32 copies of the rows, which are centred and scaled to values between −1 and 1, or
-    for the cosine metric scaled to unit length. Distances between points are computed from a copy on the CPU. Measures
-    and stress use a `Table` instead.
+    Neighbours are found among float32 copies of the rows. The copies are centred and scaled to values between −1 and 1;
+    for the cosine metric they are scaled to unit length instead. Distances between points are computed from a copy on
+    the CPU. Measures and stress use the class `Table` instead of this class.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class DeviceTable(Input):
         self._V = self._vectors(X)
 
     def _vectors(self, X: torch.Tensor) -> torch.Tensor:
-        """Return rows as the float32 vectors of the search: centred and scaled, or of unit length for cosine."""
+        """Return rows as float32 vectors for the search: centred and scaled, or of unit length for cosine."""
         return self._double_vectors(X).float()
 
     def _double_vectors(self, X: torch.Tensor) -> torch.Tensor:
@@ -64,7 +64,7 @@ class DeviceTable(Input):
         return (X - self._center) / self._scale
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
-        """Return squared distances in the metric, from the squared distances d2 between the vectors of the search.
+        """Convert d2, the squared distances between vectors of the search, to squared distances in the metric.
 
         Euclidean distances are scaled back to the units of X, unless they would overflow or underflow.
         """
@@ -130,7 +130,7 @@ class DeviceTable(Input):
         return np.asarray(by_row_blocks(self.squared_from, X).cpu())
 
     def squared_from(self, X: torch.Tensor) -> torch.Tensor:
-        """Return d² (m, n) from new rows to every point in float64, on the device."""
+        """Return d² (m, n) from new rows X to all fitted points, in float64 and on the device of the table."""
         V, U = self._double_vectors(self.X), self._double_vectors(X)
         d2 = torch.addmm(V.square().sum(dim=1), U, V.T, alpha=-2)
         d2 += U.square().sum(dim=1, keepdim=True)
@@ -154,10 +154,10 @@ class DeviceTable(Input):
 
 
 def row_sums(A: torch.Tensor) -> torch.Tensor:
-    """Return the sums (m, 1) of the rows of A (m, D); the bytes of a sum do not depend on m.
+    """Return the sums (m, 1) of the rows of A (m, D); the last digit of a sum does not depend on m.
 
-    The right half of the columns is added to the left half until one column is left. The order of addition of
-    `torch.sum` depends on m.
+    The right half of the columns is added to the left half until one column is left. `torch.sum` is not used, because
+    its order of addition depends on m.
     """
     while (D := A.shape[1]) > 1:
         half = (D + 1) // 2
@@ -168,7 +168,10 @@ def row_sums(A: torch.Tensor) -> torch.Tensor:
 
 
 def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tensor:
-    """Return a table of at least `min_rows` rows as a floating-point tensor on a device; raise if it is invalid."""
+    """Return the table X as a floating-point tensor on a device.
+
+    Raise ValueError if X is not a valid table of at least `min_rows` rows.
+    """
     if sparse.issparse(X):
         raise ValueError("X is a sparse matrix, but the fitted table is dense; use X.toarray()")
     X = as_tensor(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()

@@ -1,4 +1,4 @@
-"""Check what the user passes as X and wrap it in the right `Input`."""
+"""Check what the user passes as X, and convert it to the right subclass of `Input`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def make_input(
     device: str | None = None,
     pairs: bool = False,
 ) -> Input:
-    """Check X and return it as an input.
+    """Check the user's data X, and convert it to an `Input`.
 
     Parameters
     ----------
@@ -64,11 +64,11 @@ def make_input(
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
         With "precomputed", X contains affinities.
     order : {"C", "rows"}, default="C"
-        Memory layout of a dense table. "C" is C-contiguous, as neighbour searches need it; with "rows" each row is
-        contiguous, and there may be gaps between rows.
+        Memory layout of a dense table. "C" is C-contiguous, as neighbour searches need it. With "rows" only each row
+        is contiguous, and gaps between rows are allowed.
     device : {"cpu", "cuda"}, default=None
         Convert a dense table to a PyTorch tensor on this device, if its metric is one of `DEVICE_METRICS` and `h` is
-        None. A tensor is used directly, without conversion to NumPy.
+        None. If X is already a tensor, it is then used without conversion to NumPy.
     pairs : bool, default=False
         Whether the input is for stress or measures, which need the distances of pairs and not only the neighbours. If
         True, distances may be missing: NaN in a dense matrix, or not stored in a sparse matrix. If True,
@@ -89,18 +89,18 @@ def make_input(
             raise ValueError('with affinity="precomputed" X contains affinities; omit metric and h')
         return Affinities(check_affinities(X))
     if h is not None and metric != "euclidean":
-        raise ValueError(f'h requires metric="euclidean", got {metric!r}')
+        raise ValueError(f'the metric tensor h requires metric="euclidean", got {metric!r}; omit metric or h')
     if isinstance(metric, str) and metric == "precomputed":
         return _from_distances(X, pairs)
     if sparse.issparse(X):
         if h is not None:
-            raise ValueError("h requires a dense table; use X.toarray()")
+            raise ValueError("h requires a dense table, but X is sparse; use X.toarray()")
         check_sparse_metric(metric)
         X = check_sparse_table(X)
         check_metric(X, metric)
         return SparseTable(X, metric)
     if is_neighbors(X):
-        raise ValueError('X is a pair (indices, distances), which requires metric="precomputed"')
+        raise ValueError('X is a pair (indices, distances); pass metric="precomputed" with it')
     X = check_table(X, order=order)
     check_metric(X, metric)
     if callable(h):
@@ -114,7 +114,7 @@ def is_space(X: Any) -> TypeGuard[SpaceLike]:
 
 
 def _from_space(space: SpaceLike, metric: Any, h: Any, affinity: str) -> Input:
-    """Return a metric space as an input, or raise ValueError for an argument that needs a table or affinities."""
+    """Convert a metric space to an input; raise ValueError if another argument requires a table or affinities."""
     if affinity == "precomputed":
         raise ValueError('affinity="precomputed" requires affinities (n, n), but X is a metric space; omit affinity')
     if h is not None:
@@ -127,7 +127,7 @@ def _from_space(space: SpaceLike, metric: Any, h: Any, affinity: str) -> Input:
 
 
 def _from_distances(X: Any, pairs: bool) -> Input:
-    """Return precomputed distances as an input; with `pairs`, some of them may be missing."""
+    """Convert precomputed distances to an input; if `pairs` is True, some distances may be missing."""
     if pairs:
         return Distances(check_dissimilarities(X))
     if is_neighbors(X):
@@ -149,7 +149,7 @@ def _check_metric(metric: Any, names: Any) -> None:
 
 
 def _on_device(X: Any, metric: str, device: str) -> Input:
-    """Return a table, given as an array or tensor, as an input on a device."""
+    """Convert a table, given as an array or tensor, to an input on a device."""
     import torch
 
     from .device_table import DeviceTable, check_tensor

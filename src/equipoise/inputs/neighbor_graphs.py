@@ -1,4 +1,4 @@
-"""Neighbours for the classical methods: the number per point, and a connected neighbour graph."""
+"""Determines the number of neighbours per point, and builds a connected neighbour graph, for the classical methods."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NEIGHBORS = 10  # n_neighbors="auto"; chosen
 
 
 def resolve_neighbors(n_neighbors: Any, n: int) -> int:
-    """Return the number of neighbours; "auto" is 10, but at most n − 1 for n points."""
+    """Return the number of neighbours per point for n points; "auto" is 10, but at most n − 1."""
     if isinstance(n_neighbors, str) and n_neighbors == "auto":
         return min(NEIGHBORS, n - 1)
     return check_n_neighbors(n_neighbors, n, ' or "auto"')
 
 
 def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
-    """Return n_neighbors, reduced to n − 1 with a warning if it is larger; raise unless it is an integer >= 1.
+    """Return n_neighbors, reduced to n − 1 with a warning if it is larger.
 
-    `or_else` names other accepted values in the error message.
+    Raise ValueError unless it is an integer >= 1. `or_else` names other accepted values in the error message.
     """
     if not is_integer(n_neighbors) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be an integer >= 1{or_else}, got {n_neighbors!r}")
@@ -44,8 +44,8 @@ def limit_neighbors(n_neighbors: int, largest: int, n: int) -> int:
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
     """Return the graph, CSR (n, n), of distances to the k nearest neighbours of each point, and the search's recall.
 
-    A graph that is not connected gets the shortest bridges between its components, with a warning. A precomputed graph
-    is returned unchanged, connected or not.
+    If the graph is not connected, its components are joined by the shortest possible edges, with a warning. A
+    precomputed graph is returned unchanged, whether it is connected or not.
     """
     D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)

@@ -1,4 +1,4 @@
-"""Distances, neighbour lists and affinities computed by the user."""
+"""Inputs for distances, neighbour lists and affinities that the user has computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .base import Input, Nearby, nearby, square
 
 @tagged("inputs.given.Distances")
 class Distances(Input):
-    """Precomputed distances.
+    """Input given by precomputed distances.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Distances(Input):
 
 @tagged("inputs.given.Affinities")
 class Affinities(Input):
-    """Precomputed affinities, without distances.
+    """Input given by precomputed affinities. It has no distances.
 
     Parameters
     ----------

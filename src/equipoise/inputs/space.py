@@ -1,4 +1,4 @@
-"""A metric space as an input, and an input as a metric space."""
+"""Converts a metric space to an input (`FromSpace`), and points of an input to a metric space (`InputSpace`)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .._types import Array
 from ..spaces import MetricSpace
 from .base import Input, check_block, square
 
-# Points up to which principal components are available: they need all distances, 3.2 GB, and twice that to decompose
-# them. Chosen.
+# Largest number of points for which principal components are available: all distances take 3.2 GB, and their
+# decomposition twice that. Chosen.
 PRINCIPAL = 20_000
 
 
 class SpaceLike(Protocol):
-    """n points with distances: the part of `spaces.MetricSpace` that an input needs."""
+    """What `FromSpace` needs of a `spaces.MetricSpace`: the number n of points, and their distances."""
 
     n: int
 
@@ -28,7 +28,7 @@ class SpaceLike(Protocol):
 
 @tagged("inputs.space.FromSpace")
 class FromSpace(Input):
-    """The points of a metric space. `rows` returns indices of points, and new points are not supported."""
+    """Input whose points are those of a metric space. `rows` returns their indices; new points are not supported."""
 
     def __init__(self, space: SpaceLike):
         self._space = space
@@ -54,12 +54,13 @@ class FromSpace(Input):
 
     def check_new(self, X: Any) -> Any:
         raise ValueError(
-            "transform needs a method fitted to a table or to distances; a metric space cannot contain new points"
+            "transform is not available after a fit to a metric space: a metric space cannot contain new points; fit"
+            " the method to a table or to distances"
         )
 
 
 class InputSpace(MetricSpace):
-    """Some points of an input as a metric space."""
+    """Metric space that consists of the points of an input with the indices `points` (m,)."""
 
     def __init__(self, data: Input, points: Array):
         self.data, self.points = data, points

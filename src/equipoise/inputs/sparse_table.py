@@ -1,4 +1,4 @@
-"""A sparse table under a metric."""
+"""Defines `SparseTable`, the input for a sparse table with a metric."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..neighbors.sparse import PRODUCTS, SparseSearcher, search_work
 from ..neighbors.vectors import Graph, in_range
 from .base import Input, Nearby, check_block, check_comparable, nearby, square
 
-# Multiplications of an exact search above which the rows are reduced first; chosen. Measured: 1e9 take 4 s on one core.
+# Rows are reduced first if an exact search needs more multiplications; chosen. Measured: 1e9 take 4 s on one core.
 SEARCH_WORK = 2e10
 RANK = 100  # dimension to which rows are reduced; chosen
 
 
 @tagged("inputs.sparse_table.SparseTable")
 class SparseTable(Input):
-    """The rows of a sparse table under a metric; the table itself is never converted to a dense one.
+    """Input whose points are the rows of a sparse table, with a metric. The table is never converted to a dense one.
 
     The neighbours are exact if finding them takes at most `SEARCH_WORK` multiplications, or if the table has at most
-    `RANK` = 100 rows or columns. For larger tables they are found among the projections (n, 100) of the rows on the 100
-    leading singular vectors, with a warning; this requires a metric in `neighbors.sparse.PRODUCTS`.
+    `RANK` = 100 rows or columns. For larger tables, neighbours are found among the projections (n, 100) of the rows on
+    the 100 leading singular vectors, with a warning; this requires a metric in `neighbors.sparse.PRODUCTS`.
 
     Parameters
     ----------
@@ -112,8 +112,9 @@ class SparseTable(Input):
         n, D = self.X.shape
         if self.metric not in PRODUCTS:
             raise ValueError(
-                f"{n:,} sparse rows are too many for an exact search with metric={self.metric!r}; use euclidean, cosine"
-                ' or inner_product, or pass the neighbours as X=(indices, distances) with metric="precomputed"'
+                f"{n:,} sparse rows are too many for an exact search with metric={self.metric!r}; use"
+                ' metric="euclidean", "cosine" or "inner_product", or pass the neighbours as X=(indices, distances)'
+                ' with metric="precomputed"'
             )
         warn(
             f"the neighbours of {n:,} sparse rows are approximate: they are found in the space of the {RANK} leading"
@@ -141,7 +142,7 @@ class SparseTable(Input):
 
 @tagged("inputs.sparse_table._Reduced")
 class _Reduced:
-    """Sparse rows projected on their leading singular vectors.
+    """Searches for neighbours among sparse rows that are projected on their leading singular vectors.
 
     No other projection of the same rank preserves the products x·y of all pairs better.
     """

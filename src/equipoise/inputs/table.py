@@ -1,4 +1,4 @@
-"""A dense table under a metric."""
+"""Defines `Table`, the input for a dense table with a metric."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ..neighbors.vectors import (
 )
 from .base import Input, Nearby, check_block, check_comparable, nearby, square
 
-PAIRS = 64  # pairs per call of scikit-learn: a call takes longer than the unneeded distances of its block; chosen
+PAIRS = 64  # pairs per call of scikit-learn: the call itself costs more than unneeded distances in its block; chosen
 
 
 @tagged("inputs.table.Table")
 class Table(Input):
-    """The rows of a dense table under a metric.
+    """Input whose points are the rows of a dense table, with a metric.
 
     Parameters
     ----------
@@ -143,7 +143,8 @@ class Table(Input):
     def _has_vectors(self) -> bool:
         """Return whether the distances of pairs can be computed from `neighbors.vectors.Vectors`.
 
-        For the cosine and correlation metrics, the result is False if a row is constant.
+        For the cosine and correlation metrics, the result is False if a row is constant, because the distances of such
+        a row can be undefined.
         """
         if not isinstance(self.metric, str) or self.metric not in VECTORS or self.metric == "inner_product":
             return False

@@ -18,13 +18,16 @@ from .table import Table
 
 
 def with_metric_function(X: Array, h: Callable[[Array], Any]) -> Input:
-    """Return rows X (n, D) as an input with metric tensors h(X): one for all rows, (D, D), or one each, (n, D, D)."""
+    """Return rows X (n, D) as an input with the metric tensors h(X): (D, D) for all rows, or (n, D, D), one per row."""
     H = _tensors(h, X)
     return Table(X, "euclidean", H) if H.ndim == 2 else Varying(X, H, h)
 
 
 class Varying(Distances):
-    """Rows with one metric tensor each: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), computed for all n² pairs."""
+    """Input whose points are rows x_i with one metric tensor h_i each.
+
+    The squared distances d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j) are computed for all n² pairs.
+    """
 
     def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
         require_memory(
@@ -60,12 +63,12 @@ class Varying(Distances):
         return (_quadratic_forms(X, self._tensors_at(X), self.X) + _quadratic_forms(self.X, self.H, X).T) / 2
 
     def _tensors_at(self, X: Array) -> Array:
-        """Return the metric tensors at new rows; raise if h(X) at a row depends on other rows too."""
+        """Return the metric tensors at new rows; raise ValueError if the tensor of a row depends on other rows too."""
         subset = self.X[: min(2, self.n - 1)]
         if not np.allclose(_tensors(self.h, subset), self.H[: len(subset)], rtol=1e-6, atol=0):
             raise ValueError(
                 "transform requires that the metric tensor h(X) of a row depends on that row alone, but it changes when"
-                " other rows are omitted; compute quantities of all rows, such as their mean, before the fit"
+                " other rows are omitted; if h needs the mean of all rows, for example, compute it before the fit"
             )
         H = _tensors(self.h, X)
         return np.broadcast_to(H, (len(X), *H.shape[-2:]))
@@ -84,7 +87,7 @@ def _quadratic_forms(X: Array, H: Array, to: Array) -> Array:
 
 
 def _tensors(h: Callable[[Array], Any], X: Array) -> Array:
-    """Return h(X) as float64; raise unless it contains valid metric tensors."""
+    """Return h(X) as a float64 array; raise ValueError unless it contains valid metric tensors."""
     found = h(X)
     try:
         H = np.asarray(to_numpy(found.detach() if is_tensor(found) else found), dtype=np.float64)

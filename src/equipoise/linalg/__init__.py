@@ -1,1 +1,1 @@
-"""Eigenvectors, principal components, Gram matrices and graph Laplacians."""
+"""Linear algebra: eigenvectors, principal components, Gram matrices and graph Laplacians."""

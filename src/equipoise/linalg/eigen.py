@@ -1,4 +1,4 @@
-"""Extreme eigenvectors of symmetric matrices and operators, with a bound on the work."""
+"""Find eigenvectors of the largest or smallest eigenvalues of symmetric matrices and operators, with limited work."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ RESTARTS = 300  # maximum number of Lanczos restarts, about 20 products each: a 
 # Added to the diagonal of a singular matrix before it is factorised, relative to its largest entry: above the rounding
 # error of the factors, far below the requested eigenvalues. It does not change the eigenvectors.
 SHIFT = 1e-11
-# Maximum number of points at the same graph distance from the first one for which A is factorised. Such a level
-# separates the graph, and the factors are dense on it: 5000 points mean 25 million entries and about ten seconds. For
+# A is factorised if at most this many points are at the same graph distance from the first point. Such a level of
+# points separates the graph, and the factors are dense on it: 5000 points mean 25 million entries and about 10 s. For
 # wider graphs, from high-dimensional data, Lanczos runs on A itself: it needs no factors, but gaps between eigenvalues.
 WIDEST = 5000
 # Rows up to which A is factorised as a dense matrix if Lanczos on A itself does not converge and memory suffices. One
@@ -58,12 +58,13 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     """Return the d smallest eigenvalues of a sparse, positive semidefinite A, ascending, and unit eigenvectors (n, d).
 
-    `null` (n, c) has orthonormal columns, and A @ null = 0; eigenvectors in the span of these columns are excluded. A
-    matrix with at most `SMALL` rows, or with fewer than 5 d rows, is decomposed as a dense matrix. Otherwise Lanczos
-    runs on (A + εI)⁻¹, whose eigenvalues are well separated, with a sparse factorisation of A + εI. If the sparse
-    factors would be too large, Lanczos runs on A itself, to the tolerance `LOOSE`; if this run does not converge,
-    Lanczos runs on (A + εI)⁻¹ with a dense factorisation. RuntimeError is raised if Lanczos does not converge and the
-    matrix is too large to be treated as dense.
+    `null` (n, c) has orthonormal columns, and A @ null = 0; eigenvectors in the span of these columns are excluded.
+
+    A matrix with at most `SMALL` rows, or with fewer than 5 d rows, is decomposed as a dense matrix. Otherwise Lanczos
+    runs on (A + εI)⁻¹, whose eigenvalues are well separated, with a sparse factorisation of A + εI, where ε is `SHIFT`
+    times the largest |A_ij|. If the sparse factors would be too large, Lanczos runs on A itself, to the tolerance
+    `LOOSE`; if this run does not converge, Lanczos runs on (A + εI)⁻¹ with a dense factorisation. RuntimeError is
+    raised if Lanczos does not converge and the matrix is too large to be treated as dense.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
@@ -92,7 +93,7 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
 
 
 def _bottom_of_dense(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """Return the result of `bottom` from the dense matrix."""
+    """Return the result of `bottom`, computed by a decomposition of the dense matrix."""
     if (n := A.shape[0]) > SMALL:
         what = f"decomposing a dense matrix with {n:,} rows"
         require_memory(3 * 8.0 * n**2, what, available_memory(), "use fewer rows or components")
@@ -103,7 +104,7 @@ def _bottom_of_dense(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
 
 
 def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """Return the result of `bottom` from the largest eigenvalues of ‖A‖ I − A, which needs only products with A."""
+    """Return the result of `bottom`, computed from the largest eigenvalues of ‖A‖ I − A with products by A only."""
     n = A.shape[0]
     largest = norm(lambda v: A @ v, n)
 
@@ -130,7 +131,7 @@ def _lanczos(multiply: Product, n: int, d: int, tol: float = 0.0) -> tuple[Array
 
 
 def _operator(multiply: Product, n: int) -> LinearOperator:
-    """Return v ↦ multiply(v) on R^n as a SciPy operator; SciPy may pass v as (n, 1), and `multiply` gets it as (n,)."""
+    """Return v ↦ multiply(v) on R^n as a SciPy operator; `multiply` always gets v as (n,), not as (n, 1)."""
     return LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
 
 
@@ -146,7 +147,7 @@ def _widest_level(A: Matrix) -> int:
 
 
 def norm(multiply: Product, n: int) -> float:
-    """Return the largest |eigenvalue| of a symmetric operator on R^n, overestimated by at most one per cent."""
+    """Return an upper bound on the largest |eigenvalue| of a symmetric operator on R^n, at most 1 % too large."""
     if n < 3:
         return float(np.linalg.norm(np.column_stack([multiply(e) for e in np.eye(n)]), 2))
     if not multiply(_start(n)).any():
@@ -160,7 +161,7 @@ def norm(multiply: Product, n: int) -> float:
 
 
 def _factor(A: Matrix) -> Product:
-    """Return b ↦ A⁻¹ b from a factorisation of a positive definite sparse A."""
+    """Return the function b ↦ A⁻¹ b, computed by a sparse factorisation of a positive definite sparse A."""
     # A symmetric ordering and diagonal pivots, which are safe for a definite matrix, reduce fill.
     options = {"SymmetricMode": True}
     columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is symmetric
@@ -169,7 +170,7 @@ def _factor(A: Matrix) -> Product:
 
 
 def _factor_dense(A: Matrix) -> Product:
-    """Return b ↦ A⁻¹ b from the Cholesky factor of the dense matrix of a positive definite sparse A."""
+    """Return the function b ↦ A⁻¹ b, computed by a dense Cholesky factorisation of a positive definite sparse A."""
     # In place: 8 n² bytes. The time depends on n alone; that of sparse factors also depends on their number of entries.
     factor = linalg.cholesky(A.toarray(order="F"), lower=True, overwrite_a=True, check_finite=False)
     return lambda b: linalg.cho_solve((factor, True), b, check_finite=False)

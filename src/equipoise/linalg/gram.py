@@ -1,8 +1,9 @@
-"""Centred Gram matrices C G C of points, as operators; large ones are not formed if the points have coordinates.
+"""Multiply by centred Gram matrices B = C G C, and find their eigenvectors (docs/math.md, "Gram matrices").
 
-C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be from NumPy, PyTorch or CuPy.
-Eigenvectors have the library and the device of `Gram.source`, the array that defines the matrix. Every method except
-`Gram.product` requires that library and device of its arguments. Eigenvalues are always NumPy arrays.
+G (n, n) contains the inner products of n points, and C = I − 11ᵀ/n subtracts the mean. If the points have coordinates,
+a large B is not formed. Arrays can be from NumPy, PyTorch or CuPy. Eigenvectors have the library and the device of
+`Gram.source`, the array that defines B. The arguments of every method except `Gram.product` must have this library and
+device. Eigenvalues are always NumPy arrays.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MEAN = 0.9  # a dense F is centred if its mean accounts for more than this share
 
 
 class Gram:
-    """The centred Gram matrix B = C G C (n, n) of n points, with C = I − 11ᵀ/n, as an operator on maps."""
+    """Base class of operators that multiply by the centred Gram matrix B = C G C (n, n) of n points, C = I − 11ᵀ/n."""
 
     n: int
     definite: bool  # whether all eigenvalues are at least 0
@@ -55,7 +56,7 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define top()")
 
     def rows(self, which: Array) -> Array:
-        """Return the rows `which` (m,) of B, (m, n)."""
+        """Return the rows (m, n) of B with the indices `which` (m,)."""
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def axes(self, Y: Array) -> Array:
@@ -67,17 +68,17 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define place()")
 
     def norm(self) -> float:
-        """Return the spectral norm ‖B‖₂, overestimated by at most one per cent."""
+        """Return an upper bound on the spectral norm ‖B‖₂, at most 1 % too large."""
         return eigen.norm(self.product, self.n)
 
     def product(self, V: Array) -> Array:
-        """Return B V in the library of V, computed on the device of B."""
+        """Return B V as an array of the library and the device of V; the product is computed on the device of B."""
         return cast_like(V, self.times(cast_like(self.source, V)))
 
 
 @tagged("gram.Inner")
 class Inner(Gram):
-    """B = −½ C D2 C, stored, from squared distances D2 (n, n) (Torgerson 1952)."""
+    """The matrix B = −½ C D2 C, computed from squared distances D2 (n, n) and stored (Torgerson 1952)."""
 
     definite = False
 
@@ -119,15 +120,18 @@ class Inner(Gram):
 
 @tagged("gram.Factor")
 class Factor(Gram):
-    """B = C F Fᵀ C for coordinates F (n, r), dense or CSR; a product costs O(n r), and a large B is not formed."""
+    """The matrix B = C F Fᵀ C of points with coordinates F (n, r), dense or CSR.
+
+    A product with a vector costs O(n r), and a large B is not formed.
+    """
 
     definite = True
 
     def __init__(self, F: Matrix):
         self.n = F.shape[0]
         self.mean = np.asarray(F.mean(axis=0)).ravel() if is_numpy(F) else array_namespace(F).mean(F, axis=0)
-        # The mean is subtracted from products, without a second copy of F, unless it dominates F: then too many digits
-        # would cancel.
+        # The mean is subtracted from products, without a second copy of F. If the mean dominates F, too many digits
+        # would cancel, and the mean is subtracted from F itself.
         keeps_mean = sparse.issparse(F) or self.n * float(self.mean @ self.mean) <= MEAN * sum_squares(F)
         self.F = F if keeps_mean else F - self.mean
         self._shift = self.mean if keeps_mean else None  # the mean, if F still contains it
@@ -220,7 +224,7 @@ class Factor(Gram):
 
 
 def divide_columns(V: Any, lengths: Array) -> Any:
-    """Return V (n, d) with each column divided by its entry of `lengths` (d,); a column of length 0 becomes 0."""
+    """Return V (n, d) with each column divided by its entry of `lengths` (d,); a column whose entry is 0 becomes 0."""
     return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
 
 

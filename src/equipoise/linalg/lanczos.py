@@ -1,7 +1,7 @@
-"""Leading eigenvectors by block Lanczos with restarts and full reorthogonalisation, for arrays of any library.
+"""Find leading eigenvectors by block Lanczos with restarts and full reorthogonalisation, for arrays of any library.
 
-It is used on devices. On the CPU, `eigen` uses SciPy's ARPACK, which was faster there (measurements in laplacian.py); a
-test compares the two.
+This module is used on devices. On the CPU, eigen.py uses SciPy's ARPACK, which was faster there (measurements in
+laplacian.py); a test compares the two.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def top_of(multiply: Product, n: int, d: int, like: Any, dense: Callable[[], Any
 
 
 def start_block(n: int, b: int, like: Any) -> Any:
-    """Return the fixed random block (n, b) that iterations start from, with the device and the precision of `like`."""
+    """Return the fixed random block (n, b) with which iterations start, with the device and precision of `like`."""
     return _constant(like, np.random.RandomState(0).standard_normal((n, b)))
 
 
 def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) -> tuple[Array, Any]:
     """Return the d largest eigenvalues, descending, of a symmetric operator, and unit eigenvectors (n, d).
 
-    The basis grows by blocks as wide as `start` (n, b): an eigenvalue is found with its multiplicity, up to b. A
-    restart retains the leading Ritz vectors, followed by the last block (Wu & Simon 2000, in blocks). The run has
-    converged when the residuals are at most `tol` times the largest |Ritz value|; NotConverged is raised if it has not
-    converged after `restarts` restarts.
+    The basis grows by blocks as wide as `start` (n, b), so that up to b equal eigenvalues are found. Ritz vectors and
+    values are the current approximations of eigenvectors and eigenvalues. A restart retains the leading Ritz vectors,
+    followed by the last block (Wu & Simon 2000, here in blocks). The run has converged when the residuals are at most
+    `tol` times the largest |Ritz value|; NotConverged is raised if it has not converged after `restarts` restarts.
     """
     xp = array_namespace(start)
     n, b = start.shape

@@ -1,4 +1,4 @@
-"""Laplacian eigenmaps of symmetric affinities, on the CPU or on a device (Belkin & Niyogi 2003)."""
+"""Compute Laplacian eigenmaps of symmetric affinities, on the CPU or on a device (Belkin & Niyogi 2003)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from .pca import fix_signs, top_eigenvectors
 
 
 class NormalizedAffinities:
-    """The normalised affinities D^(−1/2) W D^(−1/2), as an operator in float32 and as a matrix in float64.
+    """The normalised affinities D^(−1/2) W D^(−1/2).
+
+    `times` multiplies by them in float32, and `matrix` returns them in float64.
 
     Parameters
     ----------
@@ -27,7 +29,7 @@ class NormalizedAffinities:
     Attributes
     ----------
     root : array of shape (n,)
-        √D_ii, an eigenvector with eigenvalue 1.
+        √D_ii, an eigenvector of the normalised affinities with eigenvalue 1.
     """
 
     def __init__(self, W: Any):
@@ -70,9 +72,9 @@ def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
 def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
     """Return D^(−1/2) times the leading eigenvectors of D^(−1/2) W D^(−1/2), and whether they converged.
 
-    The diagonal matrix D contains the row sums of W, whose graph must be connected. The first eigenvector is omitted,
-    because D^(−1/2) times it is constant: the result is (n, min(d, n − 1)), in float64, on the device of W. If the
-    eigenvectors do not converge to `tol` within `restarts` restarts, the result of `steps` steps of orthogonal
+    The diagonal matrix D contains the row sums of W, whose graph must be connected. The result is (n, min(d, n − 1)),
+    in float64, on the device of W. It omits the first eigenvector, because D^(−1/2) times that vector is constant. If
+    the eigenvectors do not converge to `tol` within `restarts` restarts, the result of `steps` steps of orthogonal
     iteration replaces them.
     """
     A = NormalizedAffinities(W)
@@ -87,7 +89,7 @@ def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any
 
 
 def _decompose(A: NormalizedAffinities, count: int) -> Array:
-    """Return the leading eigenvectors from the dense matrix, for few points."""
+    """Return the `count` leading eigenvectors by a decomposition of the dense matrix, which is fast for few points."""
     M = dense(A.matrix())
     trivial = A.root / np.linalg.norm(A.root)
     M -= 2 * np.outer(trivial, trivial)  # moves its eigenvalue from 1 to −1, below all others
@@ -95,7 +97,7 @@ def _decompose(A: NormalizedAffinities, count: int) -> Array:
 
 
 def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Array, bool]:
-    """Return the leading eigenvectors of affinities on the CPU by ARPACK, and whether they converged.
+    """Return the `count` leading eigenvectors of affinities on the CPU, found by ARPACK, and whether they converged.
 
     On a CPU, ARPACK is faster than `_by_blocks`, which took 4 to 9 times as long for 20,000 points and 1.6 times as
     long for 70,000 (UMAP's graphs of MNIST, 15 neighbours, 2 eigenvectors, tolerance 1e-4; medians of 5 runs on two
@@ -116,7 +118,7 @@ def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, s
 
 
 def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
-    """Return the leading eigenvectors of affinities on a device by block Lanczos, and whether they converged."""
+    """Return the `count` leading eigenvectors on a device, found by block Lanczos, and whether they converged."""
     from .lanczos import WIDTH, NotConverged, lanczos, start_block
 
     n, xp = A.root.shape[0], array_namespace(A.root)
@@ -130,7 +132,7 @@ def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, s
 def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
     """Return V (n, b) after `steps` steps of orthogonal iteration with (I + A)/2.
 
-    (I + A)/2 has the leading eigenvectors of A, and no negative eigenvalues.
+    (I + A)/2 has the same leading eigenvectors as A, but no negative eigenvalues.
     """
     # NumPy's own QR would compute in float64.
     qr = partial(linalg.qr, mode="economic") if isinstance(V, np.ndarray) else array_namespace(V).linalg.qr
@@ -140,7 +142,7 @@ def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
 
 
 def is_connected(W: Any) -> bool:
-    """Return whether the graph of symmetric W, CSR on a device, is connected.
+    """Return whether the graph of W, a symmetric CSR matrix on a device, is connected.
 
     Every point repeatedly adopts the smallest label among its own and its neighbours', until no label changes.
     """

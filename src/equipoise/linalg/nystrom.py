@@ -1,4 +1,4 @@
-"""Gram matrices of many points from their distances to a few landmarks (docs/math.md, "Landmarks")."""
+"""Approximates the Gram matrix of many points from their distances to a few landmarks (docs/math.md, "Landmarks")."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUNDING = 1e-12  # eigenvalues below this, relative to the largest, are roundin
 class Landmarks:
     """Nyström's approximation G' = K W⁺ Kᵀ of the Gram matrix of n points (Williams & Seeger 2001).
 
-    It needs only the squared distances between the points and m of them, the landmarks. With c the mean of the
+    It needs only the squared distances from all points to m of them, the landmarks. With c the mean of the
     landmarks, K (n, m) contains the products ⟨x_i − c, x_a − c⟩ = −½ (d²_ia − s_i − s_a) of points i and landmarks a,
     where s_i = mean_a d²_ia − ½ mean_ab d²_ab = ‖x_i − c‖²; W (m, m) contains the rows of K at the landmarks. `F`
     (n, r) contains coordinates with F Fᵀ = G'; classical scaling of F is landmark MDS (Platt 2005).
@@ -50,11 +50,14 @@ class Landmarks:
         self.F = self.coordinates(D2.T)
 
     def coordinates(self, d2: Array) -> Array:
-        """Return coordinates (q, r) of points from their squared distances (q, m) to the landmarks."""
+        """Return the coordinates (q, r) of q points, given their squared distances `d2` (q, m) to the landmarks."""
         return multiply_rows(self._products(d2), self._whiten)
 
     def squared_norms(self, d2: Array) -> Array:
-        """Return ‖x − c‖² (q,), where c is the mean of the landmarks and `d2` (q, m) the squared distances to them."""
+        """Return ‖x − c‖² (q,) for q points x, where c is the mean of the landmarks.
+
+        `d2` (q, m) contains the squared distances from the points to the landmarks.
+        """
         return d2.mean(axis=1) - self._half_mean
 
     def _products(self, d2: Array) -> Array:
@@ -62,7 +65,9 @@ class Landmarks:
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
     def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
-        """Return estimates of ‖G − G'‖_F and ‖G‖_F from squared distances (q, n) from points `which` to all points.
+        """Return estimates of ‖G − G'‖_F and ‖G‖_F, computed from the q points with the indices `which`.
+
+        `D2_rows` (q, n) contains the squared distances from these points to all points.
 
         Both matrices are centred at the mean c of the landmarks; centring at the mean of all points can only reduce the
         norms.

@@ -1,4 +1,4 @@
-"""Principal components of tables and of squared distances, the sign convention of eigenvectors, and thread control."""
+"""Compute principal components of tables or squared distances, fix the signs of eigenvectors, and control threads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ Settings = list[tuple[Any, int]]  # libraries and their numbers of threads
 
 
 class _SharedLimit:
-    """A limit of one thread for libraries whose number of threads is set for the whole process.
+    """Limits BLAS libraries to one thread if their number of threads is set for the whole process.
 
-    Contexts in several threads may overlap: the first to enter sets the limit, and the last to leave lifts it.
+    `one_blas_thread` contexts in several threads can overlap: the first one to be entered sets the limit, and the last
+    one to be left lifts it.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class _SharedLimit:
                 _restore(self.before)
 
     def after_fork(self) -> None:
-        """Lift the limit in a child process, where the other threads, and their contexts, no longer exist."""
+        """Lift the limit in a child process after a fork, where other threads and their contexts do not exist."""
         global _shared
         if self.contexts:
             _restore(self.before)
@@ -68,7 +69,7 @@ if hasattr(os, "register_at_fork"):
 def one_blas_thread() -> Iterator[None]:
     """Run BLAS on one thread within the context, and restore its settings afterwards.
 
-    Contexts of several threads may overlap; BLAS is limited until the last one ends.
+    Contexts of several threads can overlap; BLAS stays limited until the last of them ends.
     """
     shared, (of_process, of_thread) = _shared, _libraries()
     shared.enter(of_process)
@@ -83,7 +84,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def on_one_blas_thread(function: F) -> F:
-    """Return a function that runs `function` within `one_blas_thread`."""
+    """Decorate `function` so that it runs within `one_blas_thread`."""
 
     @wraps(function)  # a decorator of our own: contextlib's would be the frame to which `_warn` attributes warnings
     def wrapped(*args: Any, **settings: Any) -> Any:
@@ -112,7 +113,7 @@ def _set(library: Any, threads: int) -> None:
     """Set the number of threads of a library, even if another Python thread has set it before.
 
     For OpenBLAS, threadpoolctl 3.8 records the thread that sets the number, and ignores numbers set by other threads.
-    Therefore the record is cleared before and after.
+    Therefore this record is cleared before and after the number is set.
     """
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
@@ -134,7 +135,7 @@ def _restore(settings: Settings) -> None:
 
 
 def openmp_threads(n_threads: int) -> int:
-    """Return how many threads faiss and PyTorch may use: `n_threads`, or 1 in a child process.
+    """Return how many threads faiss and PyTorch are allowed to use: `n_threads`, or 1 in a child process.
 
     A child process is one that was forked after this package was imported. There, GNU's OpenMP would wait for threads
     that exist only in the parent.
@@ -200,8 +201,8 @@ JITTER = 0.01  # standard deviation of the noise, relative to the spread: just e
 def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
     """Return the first d principal components of X, scaled so that the first has standard deviation 1, plus jitter.
 
-    Components beyond the rank of X are only jitter. BLAS runs on one thread, so that the bytes are the same for every
-    n_jobs.
+    Jitter is random noise with standard deviation `JITTER`, which separates duplicates. Components beyond the rank of X
+    are only jitter. BLAS runs on one thread, so that the result is the same to the last bit for every n_jobs.
 
     Parameters
     ----------
@@ -222,7 +223,7 @@ def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
 
 
 def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return the result of `principal_components` from squared distances D2 (n, n), by classical scaling.
+    """Return the same as `principal_components`, but computed from squared distances D2 (n, n) by classical scaling.
 
     The components are scaled eigenvectors of −½ C D2 C, where C = I − 11ᵀ/n subtracts the mean.
     """
@@ -249,8 +250,8 @@ def double_center(G: Any) -> Any:
 def principal_scores(X: Any, d: int) -> Any:
     """Return the coordinates (n, at most d) of centred rows X (n, D) along their first d principal axes.
 
-    X is an array of any library; the result has its device and its precision. The axes are eigenvectors of XᵀX, or are
-    computed from those of XXᵀ if that is smaller.
+    X is an array of any library; the result has the device and the precision of X. The axes are eigenvectors of XᵀX; if
+    XXᵀ is smaller, the coordinates are computed from its eigenvectors.
     """
     xp = array_namespace(X)
     if X.shape[1] <= X.shape[0]:
@@ -268,7 +269,7 @@ def top_eigenvectors(G: Any, d: int) -> tuple[Any, Any]:
     n = G.shape[0]
     if is_numpy(G):
         values, V = linalg.eigh(G, subset_by_index=[max(n - d, 0), n - 1])
-        if len(values) < min(d, n):  # LAPACK's driver for some eigenvalues can miss those of a cluster
+        if len(values) < min(d, n):  # LAPACK's routine for a subset can miss eigenvalues of a cluster
             values, V = (part[..., max(n - d, 0) :] for part in linalg.eigh(G))
         return values[::-1], fix_signs(V[:, ::-1])
     xp = array_namespace(G)

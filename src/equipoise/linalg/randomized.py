@@ -1,4 +1,4 @@
-"""The leading singular vectors of a sparse table, which is never made dense."""
+"""Find the leading singular vectors of a sparse table, without converting it to a dense one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ POWERS = 6  # power iterations: a fixed amount of work for any spectrum; chosen,
 
 @tagged("low_rank.Directions")
 class Directions:
-    """The `rank` leading right singular vectors of X − 1μᵀ, (D, rank), for CSR X (n, D); μ is the mean row, or 0.
+    """Finds the `rank` leading right singular vectors (D, rank) of X − 1μᵀ, where μ is the mean row of X, or 0.
 
     Up to 1,000 columns they are eigenvectors of the Gram matrix; for more columns, subspace iteration from a fixed
-    random start finds them (Halko et al. 2011, algorithm 4.4). Use one BLAS thread for reproducible bytes.
+    random start finds them (Halko et al. 2011, algorithm 4.4). Their last digits are reproducible only if BLAS runs on
+    one thread.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Products whose rows have the same bytes however many rows are multiplied and however the arrays lie in memory."""
+"""Matrix products in which each row of the result is the same, to the last bit, in every batch of rows.
+
+The number of rows that are multiplied together, and the memory layout of the arrays, do not matter.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from .._types import Array
 from ..arrays.namespace import array_namespace, is_numpy
 from .pca import one_blas_thread
 
-ROWS = 64  # rows per call of BLAS: a multiple of the rows that its kernels compute at once
+ROWS = 64  # rows per call of BLAS: a multiple of the rows that its kernels compute together
 
 
 def multiply_rows(A: Any, B: Any) -> Any:
@@ -30,7 +33,7 @@ def multiply_rows(A: Any, B: Any) -> Any:
 
 
 def by_row_blocks(function: Callable[[Any], Any], A: Any) -> Any:
-    """Return function(A), computed in blocks of rows, so that the bytes of row i do not depend on the other rows.
+    """Return function(A), computed in blocks of rows, so that the last bits of row i do not depend on the other rows.
 
     A (m, k) is an array of any library. `function` maps rows (q, k) to rows (q, d), and may use matrix products. It is
     called with contiguous blocks of `ROWS` rows; the last block is padded with copies of its first row.
@@ -52,5 +55,8 @@ def padded_blocks(A: Any, size: int) -> Iterator[tuple[Any, int]]:
 
 
 def multiply_vector(v: Any, B: Any) -> Array:
-    """Return v B for v (k,) and B (k, d), with the bytes that a row v of A has in multiply_rows(A, B)."""
+    """Return v B for v (k,) and B (k, d).
+
+    If v is row i of A, this equals row i of multiply_rows(A, B) to the last bit.
+    """
     return multiply_rows(v[None, :], B)[0]

@@ -1,4 +1,4 @@
-"""The methods, as scikit-learn estimators."""
+"""The embedding methods: one class per method, with the interface of a scikit-learn estimator."""
 
 from __future__ import annotations
 

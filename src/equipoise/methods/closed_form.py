@@ -1,4 +1,4 @@
-"""Base class of methods whose loss has a closed-form minimum, which gradient descent reaches as well."""
+"""Base class of methods whose loss has a closed-form minimum; gradient descent can reach the same minimum."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ ENGINES = ("auto", "torch")
 
 @dataclass(frozen=True)
 class Model:
-    """The loss for a data set, the geometry of the map, and the recall of the neighbour search."""
+    """What a method computes from the data before it solves for the map.
+
+    The attributes are the checked data, the loss, the geometry of the map, and the recall: the fraction of the true
+    neighbours that the neighbour search found.
+    """
 
     data: Input
     objective: ClosedForm
@@ -49,28 +53,28 @@ class ClassicalEmbedding(Estimator):
     n_components : int, default=2
         Dimension d of the map.
     solver : {"eigen", "flow"}, default="eigen"
-        "eigen" computes the minimum from eigenvectors; "flow" reaches it by gradient descent from a random map, under
-        attraction and repulsion (Draganov & Dohn 2024).
+        "eigen" computes the minimum from eigenvectors. "flow" reaches the same minimum by gradient descent from a
+        random map; the forces are attraction and repulsion (Draganov & Dohn 2024).
     n_iter : int, default=10000
-        Maximum number of steps of the flow.
+        Maximum number of steps with solver="flow".
     tol : float, default=1e-6 (LLE, LaplacianEigenmaps: 1e-9)
-        The flow stops when the norm of the gradient, divided by its typical norm at a map that is unrelated to the
-        data, is below this number.
+        With solver="flow", stop when the norm of the gradient is below `tol` times the norm that is typical of a map
+        unrelated to the data.
     engine : {"auto", "torch"}, default="auto"
         "torch" computes the parts named in the description of the method with PyTorch in float64, on a GPU or the CPU;
-        "auto" uses NumPy, unless `device` or X selects "torch". The steps of a flow are taken on the CPU; for PCA,
-        classical MDS and Isomap, products with the Gram matrix of the data are computed on the device.
+        "auto" uses NumPy, unless `device` or X selects "torch". With solver="flow", the steps are computed on the
+        CPU, except that PCA, ClassicalMDS and Isomap multiply by the Gram matrix of the data on the device.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
-        tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
+        tensor X on a GPU selects engine="torch". That engine maps a tensor X to a tensor on the device of X.
     random_state : int, RandomState or None, default=None
-        Seed of the initial map of the flow and of the choice of landmarks.
+        Seed of the random initial map with solver="flow", and of the choice of landmarks.
     n_jobs : int, optional
         Number of threads of the neighbour search and, for Isomap, of the shortest paths; by default all cores, or
         OMP_NUM_THREADS if that is fewer.
     callbacks : sequence of callable or Checkpoint, default=()
-        Functions are called by the flow with (iteration, loss, Y) every 10 steps and stop it by returning True. A
-        `Checkpoint` saves the flow to a file, to resume it after an interruption.
+        Used only with solver="flow". Functions are called with (iteration, loss, Y) every 10 steps and stop the
+        descent by returning True. A `Checkpoint` saves the descent to a file, to resume it after an interruption.
 
     Attributes
     ----------
@@ -83,7 +87,7 @@ class ClassicalEmbedding(Estimator):
     loss_curve_ : ndarray of shape (m, 2)
         Iteration and loss at each of m evaluations; empty with solver="eigen".
     n_iter_ : int
-        Steps of the flow; 0 with solver="eigen".
+        Number of steps with solver="flow"; 0 with solver="eigen".
     affinities_ : ndarray or csr_matrix of shape (n, n), or None
         The matrix that defines the loss, as described for each method; None if that matrix is not formed.
     knn_recall_ : float
@@ -123,7 +127,7 @@ class ClassicalEmbedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _place()")
 
     def _bytes_per_new_row(self) -> float:
-        """Return the memory that `_place` needs for each new row, in bytes; 0 if it does not depend on n."""
+        """Return the bytes that `_place` needs per new row; 0 if they do not depend on the number of fitted points."""
         return 0.0
 
     @accepts_cupy
@@ -178,7 +182,7 @@ class ClassicalEmbedding(Estimator):
     def fit(self, X: Any, y: Any = None) -> ClassicalEmbedding:
         """Embed X.
 
-        Ctrl-C during a flow raises KeyboardInterrupt; `embedding_` is then the last map.
+        Ctrl-C with solver="flow" raises KeyboardInterrupt; `embedding_` is then the last map.
 
         Parameters
         ----------
@@ -218,14 +222,14 @@ class ClassicalEmbedding(Estimator):
             mass = model.objective.mass or 1.0  # it underflows for tiny values
             gradient = float(np.linalg.norm(problem.gradient(problem.Y))) / mass
             warn(
-                f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: the relative norm"
-                f" of its gradient is {gradient:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use"
+                f'{type(self).__name__}(solver="flow") did not converge in n_iter={self.n_iter} steps: the relative'
+                f" norm of the gradient is {gradient:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use"
                 ' solver="eigen"',
                 ConvergenceWarning,
             )
 
     def _take_flow(self, problem: ForceProblem, model: Model) -> None:
-        """Set the fitted attributes from the map at which a flow stopped."""
+        """Set the fitted attributes from the map at which the gradient descent stopped."""
         self.eigenvalues_, U = model.objective.aligned(model.geometry.work(problem.Y))
         self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))

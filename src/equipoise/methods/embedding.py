@@ -63,12 +63,12 @@ class Embedding(Estimator):
         user-supplied map. "auto" is "pca" if X contains coordinates or all distances, else "spectral". The default of
         UMAP, DKLLE and DKPCA is "spectral".
     n_iter : int, default=300
-        Maximum number of iterations. Early exaggeration takes the first 100 of them, or half if that is fewer.
+        Maximum number of iterations. Early exaggeration takes the first 100 of them, or half of all if that is fewer.
     learning_rate : float or "auto", default="auto"
-        "auto" is n / exaggeration for t-SNE. For other methods it also depends on the stiffness of the attraction and
-        the length of the kernel.
+        "auto" is n / exaggeration for t-SNE. For other methods it also depends on the strength of the attraction and
+        the length scale of the kernel (see `Momentum`).
     early_exaggeration : float, default=12.0 (PowerSNE: 2.0, DKLLE: 4.0, DKPCA: 1.0)
-        Factor on the attraction in the early phase.
+        Factor on the attraction in the first iterations (see `n_iter`).
     exaggeration : float, default=1.0
         Factor on the attraction in the late phase.
     geometry : {"plane", "sphere", "torus", "hyperbolic"} or object, default="plane"
@@ -78,20 +78,20 @@ class Embedding(Estimator):
     optimizer : Momentum or GradientDescent, optional
         Determines the steps and when to stop; `Momentum()` by default.
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
-        "reference" and "exact" sum over all pairs. "grid" and "sampled" are linear in n and use affinities of the
+        "reference" and "exact" sum over all pairs. "grid" and "sampled" take time linear in n and use affinities of the
         nearest neighbours. "grid" needs n_components <= 3. "sampled" sums the repulsion of a random sample of pairs, so
-        that forces and loss are estimates. "torch" is "grid", or above 3 dimensions "sampled", in PyTorch, on
-        a GPU or the CPU. "auto" chooses one of the CPU engines, unless `device` or X selects "torch".
+        that forces and loss are estimates. "torch" runs "grid" (if n_components > 3, "sampled") with PyTorch, on a GPU
+        or the CPU. "auto" chooses one of the CPU engines, unless `device` or X selects "torch".
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
-        tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
+        tensor X on a GPU selects engine="torch". That engine maps a tensor X to a tensor on the device of X.
     deterministic : bool, default=True
-        Make results reproducible to the byte for the same seed, also with engine="torch" on a GPU. False lets a GPU
-        sum in any order, which may be faster.
+        Make results byte-identical for the same seed, also with engine="torch" on a GPU. False lets a GPU sum in any
+        order, which can be faster.
     tol : float, default=0.01
         Relative error allowed in the repulsion with engine="grid" and engine="torch".
     random_state : int, RandomState or None, default=None
-        The same seed gives the same bytes, for any number of threads.
+        The same seed gives byte-identical results for any number of threads (on a GPU, see `deterministic`).
     n_jobs : int, optional
         Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
     callbacks : sequence of callable or Checkpoint, default=()
@@ -109,7 +109,7 @@ class Embedding(Estimator):
     loss_curve_ : ndarray of shape (m, 2)
         Iteration and loss at each of m evaluations.
     n_iter_ : int
-        Number of iterations.
+        Number of iterations that were run.
     affinities_ : ndarray or csr_matrix of shape (n, n)
         The affinities P.
     knn_recall_ : float
@@ -154,11 +154,11 @@ class Embedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _kernel()")
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
-        """Return the builder of affinities for data and labels y; raise for unsuitable data."""
+        """Return the object that computes the affinities of `data` with labels y; raise if the data are unsuitable."""
         raise TypeError(f"{type(self).__name__} must define _neighborhoods()")
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        """Return the loss for the rows P of affinities that `_neighborhoods` builds."""
+        """Return the loss for affinities P (n, n) as `_neighborhoods` builds them, before they are symmetrised."""
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def output_kernel(self) -> Kernel:
@@ -169,7 +169,7 @@ class Embedding(Estimator):
         return kernel
 
     def objective_from_rows(self, P: Matrix) -> Objective:
-        """Return the loss for rows P of affinities, before they are symmetrised."""
+        """Return the loss for affinities P (n, n) that have not been symmetrised yet."""
         return self._objective(P, self.output_kernel())
 
     def _geometry(self) -> Geometry:
@@ -205,7 +205,7 @@ class Embedding(Estimator):
         return False
 
     def _bytes_per_pair(self, data: Input, engine: str) -> float:
-        """Return the bytes per pair of points at the peak of a fit; 0 if only neighbours are stored."""
+        """Return the peak memory of a fit, in bytes per pair of points; 0 if only neighbours are stored."""
         return 0.0
 
     def _engine(self, requested: str, n: int) -> str:
@@ -214,7 +214,7 @@ class Embedding(Estimator):
         return choose_engine(requested, n, self.n_columns, self._all_pairs(), pairs)
 
     def _iterations(self, n: int) -> int:
-        """Return n_iter for n points."""
+        """Return the maximum number of iterations for n points, from the parameter `n_iter`."""
         return check_n_iter(self.n_iter)
 
     def resolve_early_exaggeration(self) -> float:
@@ -236,7 +236,7 @@ class Embedding(Estimator):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
-        """Return the problem, the checked input and the builder of affinities; start from the map `init`, if given."""
+        """Return the problem, the checked input and the builder of affinities; `init`, if given, is the initial map."""
         self.check_parameters()
         kernel, geometry, rule = self.output_kernel(), self._geometry(), self._rule()
         geometry.resolved(2, self.n_components, kernel.length)  # raises for a dimension that it does not have
@@ -278,7 +278,7 @@ class Embedding(Estimator):
         return problem, data, neighborhoods
 
     def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
-        """Return a context in which neighbours are saved next to a checkpoint and reused, if there is a checkpoint."""
+        """Return a context that, if there is a checkpoint, saves the neighbours next to it and reuses saved ones."""
         _, checkpoints = split_callbacks(self.callbacks)
         return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 
@@ -287,7 +287,7 @@ class Embedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _neighbors()")
 
     def _kl(self) -> bool:
-        """Return whether the loss is the KL divergence of joint affinities; this loss stores a single copy of P."""
+        """Return whether the loss is KL of joint affinities, which needs less memory: one copy of P is stored."""
         return False
 
     def _cpu_bytes(self, X: Any) -> float:
@@ -302,7 +302,7 @@ class Embedding(Estimator):
         return gpu_memory(n, D, self._neighbors(n))
 
     def _problem_class(self) -> type[ForceProblem]:
-        """Return the class of the problem."""
+        """Return the class of the object that `problem` returns."""
         return ForceProblem
 
     @accepts_cupy
@@ -365,7 +365,7 @@ class Embedding(Estimator):
         """Place new rows in the fitted map; the position of a row does not depend on the other new rows.
 
         A row equal to a fitted row gets the position of that row. Any other row starts at the nearest fitted point and
-        moves under the forces of the map.
+        moves under the forces of the fitted points.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class Embedding(Estimator):
         return on_device_of(given, Y) if is_tensor(given) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
-        """Return the attraction and the repulsion of two points at distances r, with affinity p and normalisation Z."""
+        """Return attraction and repulsion between two points at each distance in r; p is their affinity, Z = Σ k."""
         return self.objective_from_rows(np.array([[0.0, 1.0], [1.0, 0.0]])).pair_forces(np.asarray(r), p, Z)
 
     def __sklearn_tags__(self) -> Any:

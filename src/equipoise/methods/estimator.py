@@ -1,4 +1,4 @@
-"""Base class of the estimators: scikit-learn's conventions and checks of common parameters."""
+"""Base class of all estimators, with scikit-learn's conventions, and checks of the parameters they share."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ FEW, WIDTH = 2.5e6, 400
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method of an estimator so that X, or either of (indices, distances), may be a CuPy array.
+    """Decorate a method of an estimator so that it accepts CuPy arrays as X, or in a pair X = (indices, distances).
 
     CuPy arrays are converted to tensors that share their memory. A tensor that the method returns, the map of a fit
-    (also after Ctrl-C) and the maps of a problem are converted back. If the address space of the process is limited
-    and X needs more, MemoryError is raised before any work.
+    (also after Ctrl-C) and the maps of a problem are converted back. If the system limits the address space of the
+    process and a fit of X needs more, MemoryError is raised before any work.
     """
 
     @wraps(method)
@@ -283,13 +283,13 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
 
 
 def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
-    """Return a context that locks the checkpoints among `callbacks`, which need not have been checked yet."""
+    """Return a context that locks the checkpoints among `callbacks`; invalid callbacks are ignored here."""
     checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)] if isinstance(callbacks, Sequence) else []
     return locked(checkpoints) if checkpoints else nullcontext()
 
 
 def describe(problem: ForceProblem) -> str:
-    """Return one line about the engine, the points and P."""
+    """Return one line of text about a problem: its engine, its number of points and its affinities P."""
     P, (n, d) = problem.objective.affinities, problem.Y0.shape
     if not is_sparse(P):
         return f"engine {problem.engine_name}: {n:,} points in {d}-D, dense P"

@@ -40,7 +40,9 @@ def _warn_disconnected(method: str, components: Array) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LLE(ClassicalEmbedding):
-    """Locally linear embedding (Roweis & Saul 2000): weights that reconstruct points of X also do so in the map.
+    """Locally linear embedding: preserve the weights that reconstruct points from neighbours (Roweis & Saul 2000).
+
+    The weights are computed from the data. The map is the one whose points they reconstruct best:
 
         E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), subject to YᵀY = n I and Σ y_i = 0
 

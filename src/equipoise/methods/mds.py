@@ -1,4 +1,4 @@
-"""Multidimensional scaling by stress."""
+"""Multidimensional scaling: find the map whose distances best match given dissimilarities, by minimising stress."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class MDS(Estimator):
     init : {"auto", "classical", "pca", "random"} or ndarray of shape (n, d), default="auto"
         "pca": principal components of the table; "random": uniform in a disk or ball; "classical" or "auto": classical
         scaling from the distances to at most 200 points; or a user-supplied map. For metric stress of a dense Euclidean
-        table, "classical" is "pca", unless weights are sparse or 0.
+        table, "classical" is "pca", unless `weights` is sparse or contains a 0.
     n_init : int, default=1
         Number of starts: the first uses `init`, and all others are random. The map with the lowest loss is returned.
     n_iter : int, default=300
@@ -89,20 +89,20 @@ class MDS(Estimator):
         "lbfgs" accelerates majorising steps by L-BFGS; "smacof" takes plain majorising steps and needs many more of
         them.
     tol : float, default=1e-5
-        Stop when the last ten iterations together decrease the loss by less than this fraction.
+        Stop when the last ten iterations together have decreased the loss by less than this fraction of the loss.
     engine : {"auto", "stored", "recomputed", "listed", "random_pairs", "torch"}, default="auto"
         "stored" stores δ of all pairs in float32. "recomputed" computes Euclidean δ from X at every evaluation.
-        "listed" uses the pairs of sparse weights or distances. "random_pairs" compares each point with 512 random
-        points, so that the loss is an estimate. "torch" compares all pairs with PyTorch on a GPU or the CPU, in
+        "listed" uses the pairs stored in sparse weights or distances. "random_pairs" compares each point with 512
+        random points, so that the loss is an estimate. "torch" compares all pairs with PyTorch on a GPU or the CPU, in
         float64; input checks, non-Euclidean distances, the initial map, the steps and `transform` run on the CPU.
-        Unless `device` or X selects "torch", "auto" is "listed" for sparse weights or distances; otherwise "stored" for
-        weights, missing distances or up to 10,000 points; otherwise "random_pairs". The old name of "random_pairs",
-        "sampled", is deprecated.
+        Unless `device` or X selects "torch", "auto" is "listed" for sparse weights or distances; otherwise "stored" if
+        there are weights, missing distances or at most 10,000 points; otherwise "random_pairs". The old name of
+        "random_pairs", "sampled", is deprecated.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
-        tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
+        tensor X on a GPU selects engine="torch". That engine maps a tensor X to a tensor on the device of X.
     random_state : int, RandomState or None, default=None
-        The same seed gives the same bytes, for any number of threads.
+        The same seed gives byte-identical results for any number of threads.
     n_jobs : int, optional
         Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
     callbacks : sequence of callable or Checkpoint, default=()
@@ -124,7 +124,7 @@ class MDS(Estimator):
         Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²). For stress="ordinal", δ is replaced by the disparities: the values
         in the order of δ that are nearest to d.
     n_iter_ : int
-        Iterations of the best start.
+        Number of iterations of the start that gave the best map.
     engine_ : str
         The engine that ran.
     """

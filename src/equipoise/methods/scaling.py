@@ -1,4 +1,4 @@
-"""PCA, classical MDS and Isomap: the map whose Gram matrix is nearest to that of the data."""
+"""PCA, classical MDS and Isomap, which find the map whose Gram matrix is nearest to that of the data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ LANDMARKS = "use fewer rows or n_landmarks=500"  # advice where all pairs take t
 class Scaling(ClassicalEmbedding):
     """Base class of PCA, classical MDS and Isomap, which minimise E = ‖C(G_X − Y Yᵀ)C‖²_F.
 
-    G_X is the Gram matrix of the data, or its approximation from landmarks; C = I − 11ᵀ/n subtracts the mean.
+    G_X is the Gram matrix of the data, or an approximation of it from some of the points, the landmarks.
+    C = I − 11ᵀ/n subtracts the mean.
     """
 
     _: KW_ONLY
@@ -114,12 +115,12 @@ class PCA(Scaling):
     components_ : ndarray of shape (d, D)
         Principal directions, of unit length.
     mean_ : ndarray of shape (D,)
-        The mean row.
+        Mean of the rows of X.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (d,)
         Variance along each direction, and its fraction of the total.
     low_rank_error_ : float
-        Relative error, in the Frobenius norm, of the Gram matrix from landmarks, estimated on 64 rows; 0 without
-        landmarks.
+        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
+        rows; 0 without landmarks.
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
@@ -183,9 +184,9 @@ class PCA(Scaling):
 class ClassicalMDS(Scaling):
     """Classical scaling: E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, from distances D (Torgerson 1952).
 
-    C = I − 11ᵀ/n subtracts the mean. With Euclidean distances this is PCA. With engine="torch", B and its eigenvectors
-    are computed on the device, and so are the Euclidean or cosine distances of a dense table; other distances, and
-    coordinates from landmarks, are computed on the CPU.
+    C = I − 11ᵀ/n subtracts the mean, and D∘D contains the squared distances. With Euclidean distances this is PCA.
+    With engine="torch", B and its eigenvectors are computed on the device, and so are the Euclidean or cosine
+    distances of a dense table; other distances, and coordinates from landmarks, are computed on the CPU.
 
     Parameters
     ----------
@@ -201,8 +202,8 @@ class ClassicalMDS(Scaling):
     Further attributes
     ------------------
     low_rank_error_ : float
-        Relative error, in the Frobenius norm, of the Gram matrix from landmarks, estimated on 64 rows; 0 without
-        landmarks.
+        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
+        rows; 0 without landmarks.
     affinities_ : ndarray of shape (n, n) or None
         The matrix B; None if it is not formed: with landmarks, or for a table with the Euclidean metric.
     """
@@ -263,10 +264,10 @@ class Isomap(Scaling):
 
         E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, D_ij the length of the shortest path from i to j
 
-    C = I − 11ᵀ/n subtracts the mean. If the graph is not connected, its components are joined by the shortest bridges,
-    with a warning. With engine="torch", the neighbours of a dense table (Euclidean or cosine), B and its eigenvectors
-    are computed on the device; the paths, which take most of the time, and coordinates from landmarks are computed on
-    the CPU.
+    C = I − 11ᵀ/n subtracts the mean, and D∘D contains the squared path lengths. If the graph is not connected, its
+    components are joined by the shortest bridges, with a warning. With engine="torch", the neighbours of a dense table
+    (Euclidean or cosine), B and its eigenvectors are computed on the device; the paths, which take most of the time,
+    and coordinates from landmarks are computed on the CPU.
 
     Parameters
     ----------
@@ -284,8 +285,8 @@ class Isomap(Scaling):
     Further attributes
     ------------------
     low_rank_error_ : float
-        Relative error, in the Frobenius norm, of the Gram matrix from landmarks, estimated on 64 rows; 0 without
-        landmarks.
+        Relative error of the Gram matrix that is approximated from landmarks, in the Frobenius norm, estimated on 64
+        rows; 0 without landmarks.
     affinities_ : ndarray of shape (n, n) or None
         The matrix B; None with landmarks, when it is not formed.
     """

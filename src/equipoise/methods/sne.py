@@ -1,4 +1,7 @@
-"""The SNE family: affinities P of a given perplexity in the data, Q from a kernel on the map, and a divergence."""
+"""The SNE family: methods that minimise a divergence between affinities P in the data and Q in the map.
+
+P has a given perplexity, and Q is computed from the distances in the map by a kernel.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ from .estimator import check_callbacks
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NeighborEmbedding(Embedding):
-    """Embed data so that neighbours stay neighbours, by a divergence D(P ‖ Q) of affinities in the data and in the map.
+    """Embed data so that neighbours stay neighbours, by minimising a divergence D(P ‖ Q).
+
+    P contains the affinities of pairs of points in the data, and Q those in the map.
 
     Parameters
     ----------
@@ -73,7 +78,7 @@ class NeighborEmbedding(Embedding):
         return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
 
     def _all_pairs(self) -> bool:
-        return callable(self.g) or self._divergence().s is None
+        return callable(self.g) or self._divergence().all_pairs
 
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
@@ -117,6 +122,7 @@ class NeighborEmbedding(Embedding):
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
+        self.objective_on(np.array([[0.0, 0.5], [0.5, 0.0]]))  # raises if the divergence does not support g(Y)
         if isinstance(self.engine, str) and self.engine in ("grid", "sampled"):
             raise ValueError(
                 f"a function g(Y) needs exact sums over all pairs, which engine={self.engine!r} does not compute; use"
@@ -147,7 +153,7 @@ class NeighborEmbedding(Embedding):
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):
             self._require_memory(data)
-        if self._divergence().s is None:
+        if self._divergence().all_pairs:
             require_dense(data.sparse or self.affinity == "uniform", self._divergence())
         if self.affinity == "precomputed":
             return self._precomputed()
@@ -172,15 +178,31 @@ class NeighborEmbedding(Embedding):
         return tags
 
 
+def _check_given(kernel: Any) -> Kernel:
+    """Return the parameter `kernel`, by default Gaussian; raise ValueError if it is not a hashable kernel."""
+    if not isinstance(kernel, Kernel | None):
+        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {kernel!r}")
+    if type(kernel).__hash__ is None:
+        raise ValueError(f"kernel={kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
+    return kernels.Gaussian() if kernel is None else kernel
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class SNE(NeighborEmbedding):
-    """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002).
+    """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002), or with any other.
 
     p_{·|i} and q_{·|i} are the affinities of point i to all other points, in the data and in the map; each sums to 1.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        A built-in or user-defined kernel; Gaussian by default. `StudentT()` gives t-SNE with normalised rows.
     """
 
+    kernel: Kernel | None = None
+
     def _kernel(self) -> Kernel:
-        return kernels.Gaussian()
+        return _check_given(self.kernel)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return self._in_metric(ConditionalKL(P, kernel))
@@ -212,11 +234,7 @@ class SymmetricSNE(NeighborEmbedding):
     divergence: Divergence | None = None
 
     def _kernel(self) -> Kernel:
-        if not isinstance(self.kernel, Kernel | None):
-            raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {self.kernel!r}")
-        if type(self.kernel).__hash__ is None:
-            raise ValueError(f"kernel={self.kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
-        return kernels.Gaussian() if self.kernel is None else self.kernel
+        return _check_given(self.kernel)
 
     def _divergence(self) -> Divergence:
         if not isinstance(self.divergence, Divergence | None):
@@ -251,7 +269,8 @@ class PowerSNE(NeighborEmbedding):
     beta : float, default=2.0
         Exponent β.
     r0 : float, default=1.0
-        Distance below which two points exert no force on each other. It only sets the unit of the map.
+        Distance below which two points exert no force on each other. Changing r0 only rescales the map, because Q is
+        unchanged when r0 and all distances are multiplied by the same factor.
     """
 
     early_exaggeration: float = (
@@ -277,7 +296,7 @@ class GSNE(NeighborEmbedding):
     beta : float, default=3.0
         Exponent β of the kernel.
     eta : float, default=0.1
-        The constant η, which only sets the unit of the map: Y scales with η^(1/β).
+        The constant η. Changing it only rescales the map: Y is proportional to η^(1/β).
     """
 
     alpha: float = -0.5

@@ -30,13 +30,15 @@ MAX_NEGATIVES = 65_536  # per edge and step; a limit of the core
 class UMAP(Embedding):
     """UMAP: −Σ μ log k − Σ c log(1 − k) for memberships μ in the data and k = 1/(1 + a d2^b) in the map.
 
-    The sums are over pairs of points, and d2 is the squared distance of a pair in the map.
+    The sums are over pairs of points, and d2 is the squared distance of a pair in the map. There are two losses, which
+    differ in c. The loss intended by UMAP has c = 1 − μ (McInnes et al. 2018). The effective loss, which the sampling
+    of umap-learn minimises, has c_ij = (s_i + s_j) · m/(2n). Here s_i = Σ_j μ_ij (written d_i in docs/math.md), and m
+    is the number of negatives (random points) per edge (Damrich & Hamprecht 2021).
 
-    The loss intended by UMAP has c = 1 − μ (McInnes et al. 2018). The loss that umap-learn's sampling minimises has
-    c = (d_i + d_j) m/2n, d_i = Σ_j μ_ij, for m negatives (random points) per edge (Damrich & Hamprecht 2021).
-    This effective loss is the default, optimised by its gradient. engine="negative_sampling" samples as umap-learn
-    does: an edge attracts its ends at a frequency proportional to μ; each time, m random points repel each end; and the
-    steps shrink to zero. Unlike in umap-learn, the random points are repelled too, as in the loss.
+    The effective loss is the default. All engines but one minimise it by its gradient. engine="negative_sampling"
+    samples as umap-learn does: an edge attracts its ends at a frequency proportional to μ; each time, m random points
+    repel each end; and the steps shrink to zero. Unlike in umap-learn, the random points are repelled too, as in the
+    loss.
 
     Parameters
     ----------
@@ -45,15 +47,18 @@ class UMAP(Embedding):
     min_dist, spread : float, default=0.1 and 1.0
         The constants a and b are fitted to a curve of the distance r that is 1 up to min_dist and then decreases as
         exp(−(r − min_dist)/spread).
+    a, b : float, optional
+        The constants of the kernel; give both or neither. They take precedence over min_dist and spread, which are
+        then not used. a = b = 1 is the Cauchy kernel of t-SNE (Draganov & Dohn 2024, section 2.2).
     negative_sample_rate : float, default=5
         Number m of negatives per edge; the repulsion is proportional to it. engine="negative_sampling" requires an
         integer.
     loss : {"effective", "intended"}, default="effective"
-        "effective" has c = (d_i + d_j) m/2n, "intended" has c = 1 − μ.
+        "effective" has c_ij = (s_i + s_j) · m/(2n), "intended" has c = 1 − μ.
     target_weight : float, default=0.5
-        Weight in [0, 1] of the labels y passed to `fit`. Edges between classes are multiplied by
-        e^(−2.5/(1 − target_weight)), or removed if target_weight is 1. The label −1 means unknown; edges of a point
-        with an unknown label are multiplied by 1/e.
+        Weight in [0, 1] of the labels y passed to `fit`. The weights of edges between points with different
+        labels are multiplied by e^(−2.5/(1 − target_weight)); these edges are removed if target_weight is 1. The label
+        −1 means unknown; the weights of the edges of a point with an unknown label are multiplied by 1/e.
     affinity : {"fuzzy", "precomputed"}, default="fuzzy"
         "fuzzy": memberships from the distances to neighbours. "precomputed": X contains the weights of a graph (n, n),
         dense or sparse and nonnegative; they are scaled so that the largest is 1, and μ is their fuzzy union.
@@ -64,8 +69,9 @@ class UMAP(Embedding):
         "auto" is 200 above 10,000 points. For fewer points it is 500 if the engine is "negative_sampling" or "sampled",
         as in umap-learn, and 300 with other engines.
     early_exaggeration : float or "auto", default="auto"
-        "auto" is 1 if the engine is "negative_sampling" or "sampled", as in umap-learn, and 4 with other engines. The
-        final loss for the n = 70,000 points of MNIST after 200 iterations was 3.07 n with 4, and 3.14 n with 1.
+        "auto" is 1 if the engine is "negative_sampling" or "sampled", as in umap-learn, and 4 with other engines. On
+        MNIST (n = 70,000), the loss after 200 iterations, divided by n, was 3.07 with early_exaggeration=4 and 3.14
+        with early_exaggeration=1.
     tol : float, default=0.05
         Relative error allowed in the repulsion with engine="grid" and engine="torch"; the default of t-SNE is 0.01.
     """
@@ -81,17 +87,20 @@ class UMAP(Embedding):
     n_iter: Any = "auto"
     early_exaggeration: Any = "auto"
     tol: float = 0.05
+    a: float | None = None
+    b: float | None = None
 
     def check_parameters(self) -> None:
         check_engine_name(self.engine)
         super().check_parameters()
         k, m = self.n_neighbors, self.negative_sample_rate
         if not (is_integer(k) and k >= 2):
-            raise ValueError(f"n_neighbors must be an integer >= 2, including the point itself, got {k!r}")
+            raise ValueError(f"n_neighbors must be an integer >= 2 (it counts the point itself), got {k!r}")
         if not is_positive(self.spread):
             raise ValueError(f"spread must be a positive number, got {self.spread!r}")
         if not (is_finite(self.min_dist) and 0 <= self.min_dist <= self.spread):
             raise ValueError(f"min_dist must be between 0 and spread={self.spread:g}, got {self.min_dist!r}")
+        self._check_curve()
         if not is_positive(m):
             raise ValueError(f"negative_sample_rate must be a positive number, got {m!r}")
         if not (isinstance(self.loss, str) and self.loss in LOSSES):
@@ -102,6 +111,14 @@ class UMAP(Embedding):
             raise ValueError(f"unknown affinity {self.affinity!r}; choose from 'fuzzy', 'precomputed'")
         if self._samples_negatives():
             self._check_negative_sampling()
+
+    def _check_curve(self) -> None:
+        for name, value in (("a", self.a), ("b", self.b)):
+            if value is not None and not is_positive(value):
+                raise ValueError(f"{name} must be a positive number or None, got {value!r}")
+        if (self.a is None) != (self.b is None):
+            given, missing = ("a", "b") if self.b is None else ("b", "a")
+            raise ValueError(f"{given} was given without {missing}; give both, or use None for both to fit them")
 
     def _samples_negatives(self) -> bool:
         """Return whether the engine is "negative_sampling" or, if loss="effective", its deprecated name "sampled"."""
@@ -123,7 +140,7 @@ class UMAP(Embedding):
             )
         if self.loss != "effective":
             raise ValueError(
-                f'engine="negative_sampling" optimises loss="effective", not {self.loss!r}; use another engine'
+                f'engine="negative_sampling" optimises loss="effective", not {self.loss!r}; change engine or loss'
             )
         if self.optimizer is not None:
             raise ValueError('engine="negative_sampling" has its own optimiser; use optimizer=None or another engine')
@@ -141,7 +158,9 @@ class UMAP(Embedding):
         return super()._engine("sampled" if requested == NEGATIVE_SAMPLING else requested, n)
 
     def _kernel(self) -> Kernel:
-        return Membership.fitted(self.min_dist, self.spread)
+        if self.a is None or self.b is None:
+            return Membership.fitted(self.min_dist, self.spread)
+        return Membership(self.a, self.b)
 
     def _neighbors(self, n: int) -> int:
         return min(int(self.n_neighbors), n) - 1

@@ -1,4 +1,4 @@
-"""The k nearest neighbours of every point, with measured recall."""
+"""Find the k nearest neighbours of every point, and estimate the recall, the fraction of true neighbours found."""
 
 from __future__ import annotations
 

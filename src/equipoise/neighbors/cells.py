@@ -1,4 +1,7 @@
-"""Neighbour search in large data: the points of a cell are compared with those of nearby cells by matrix products."""
+"""Neighbour search in large data, which is divided into cells around k-means centres.
+
+The points of a cell are compared with those of nearby cells by matrix products.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def without_self(found: Array, rows: Array) -> Array:
 
 
 class Groups:
-    """Points sorted by group, so that each group is one contiguous part of memory."""
+    """Stores points sorted by group, so that each group is contiguous in memory, and searches groups for neighbours."""
 
     def __init__(self, points: Array, group: Array, count: int):
         self.rows = np.argsort(group, kind="stable")
@@ -123,7 +126,7 @@ def joined(parts: list[Array]) -> Array:
 def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
     """Return the indices (n, k), int32, of the k points of `base` (n, D) nearest to each of `queries` (n, D), float32.
 
-    Query i represents point i of `base`. Point i is left out of the neighbours of query i.
+    All pairs are compared. Query i represents point i of `base`, which is left out of the neighbours of query i.
     """
     n = len(base)
     all_points = Groups(base, np.zeros(n, np.int64), 1)
@@ -140,10 +143,11 @@ def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
 
 
 class Cells:
-    """About 4 √n cells around k-means centres; a query is compared with all points of the cells near its own.
+    """Divides points into about 4 √n cells around k-means centres, and searches nearby cells for neighbours.
 
     Each point ranks the cells by distance. The rank of cell B seen from cell A is the best rank that a member of A
-    gives to B. So points at the border of a cell find as many of their neighbours as points in its middle.
+    gives to B. A query in cell A is compared with all points of the cells that have the best ranks seen from A. So
+    points at the border of a cell find as many of their neighbours as points in its middle.
     """
 
     def __init__(self, base: Array, queries: Array, n_threads: int):
@@ -191,7 +195,10 @@ class Cells:
         return np.square(self.base[near] - self.queries[i]).sum(axis=1)
 
     def reach(self, rows: Array, truth: Array, min_recall: float) -> int:
-        """Return the `count` for which `search` reaches `min_recall`, given the true neighbours (m, k) of `rows`."""
+        """Return the smallest `count` with which `search` reaches the recall `min_recall` on the points `rows` (m,).
+
+        `truth` (m, k) contains the true neighbours of these points.
+        """
         ranks = np.empty(truth.shape, np.int32)
         for t, i in enumerate(rows):
             ranks[t] = self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]]
@@ -200,7 +207,8 @@ class Cells:
     def search(self, k: int, count: int) -> Array:
         """Return the indices (n, k), int32, of the k other points nearest to each point.
 
-        Cells of rank below `count` are searched, and further cells in order of rank if those contain too few points.
+        Cells of rank below `count` are searched. If these have fewer than k + 1 points, further cells are searched
+        in order of rank.
         """
         sizes = self._groups.sizes
 
@@ -225,7 +233,7 @@ class Cells:
 
 
 class _Centres:
-    """Centres of about `count` cells by two-level k-means: √count regions, then cells within each region."""
+    """Finds centres of about `count` cells by k-means on two levels: √count regions, then cells within each region."""
 
     def __init__(self, X: Array, rows: Array, count: int):  # rows: a random permutation of the rows of X
         import faiss
@@ -240,7 +248,7 @@ class _Centres:
         self._order = faiss.knn(self._regions, self._regions, R)[1]
 
     def _region(self, points: Array) -> Array:
-        """Return the region of each point."""
+        """Return the index of the region of each point."""
         import faiss
 
         step = FIXED_REGION_ROWS
@@ -248,7 +256,10 @@ class _Centres:
         return np.concatenate([faiss.knn(part, self._regions, 1)[1][:, 0] for part in parts])
 
     def nearest(self, points: Array, k: int, n_threads: int) -> Array:
-        """Return the k cells nearest to each point, nearest first, (n, k) int32; only nearby regions are searched."""
+        """Return the indices (n, k), int32, of the k cells nearest to each point, nearest first.
+
+        Only nearby regions are searched.
+        """
         sizes = self._groups.sizes
         enough = min(COMPARED, len(self.points))
 

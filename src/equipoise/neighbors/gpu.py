@@ -1,4 +1,10 @@
-"""Neighbour search in PyTorch: over all pairs or over pairs in nearby blocks; the distance matrix is never stored."""
+"""Neighbour search in PyTorch, without storing the distance matrix.
+
+In small data, or for more than `MOST` neighbours, all pairs are compared (gpu_scan.py). In large data, only pairs in
+nearby blocks are compared (gpu_blocks.py) if this is faster and reaches the required recall. Otherwise a GPU uses a
+sieve (sieve_triton.py), which collects candidates by matrix products of low precision. If the recall of the sieve is
+below `SURE`, all pairs are compared.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +44,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     true = nearest(X[sample], X, k + 1)
 
     def measured(indices: torch.Tensor, d2: torch.Tensor) -> Found:
-        """Return the neighbours with their recall on the sample."""
+        """Return the neighbours found, with their recall estimated on the sample."""
         half = len(sample) // 2 if blocks_pay else 0  # the first half determined the number of blocks
         return Found(indices, d2, estimate_recall(d2[sample[half:]], true.d2[half:, -1]))
 

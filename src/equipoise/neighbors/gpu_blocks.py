@@ -1,9 +1,9 @@
-"""Blocks of nearby points, and neighbour search in nearby blocks: the PyTorch counterpart of cells.py.
+"""Divides points into blocks of nearby points, and searches nearby blocks: the PyTorch counterpart of cells.py.
 
 The points are sorted by k-means cell, and the cells by the first principal component of their centres; the sorted
-points are cut into blocks of equal size. The distance from block A to block B is that from the centre of B to the
-nearest point of A. The true neighbours of a sample determine how many of the nearest blocks must be searched to reach a
-recall.
+points are cut into blocks of equal size. The distance from block A to block B is defined as the distance between the
+centre of B and the nearest point of A. The true neighbours of a sample determine how many of the nearest blocks must be
+searched to reach a recall.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class Blocks:
         self.centers = X[self.order].reshape(-1, BLOCK, D).mean(dim=1)
 
     def lists(self, width: int, blocks: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the blocks nearest to each block, or to each of `blocks` (b,), nearest first: (b, width) int32."""
+        """Return the indices (b, width), int32, of the `width` blocks nearest to each block, nearest first.
+
+        If `blocks` (b,) is given, the result has rows only for the blocks with these indices.
+        """
         which = torch.arange(len(self.centers), device=self.X.device) if blocks is None else blocks
         norms = self.centers.square().sum(dim=1)
         result = torch.empty((len(which), width), dtype=torch.int32, device=self.X.device)

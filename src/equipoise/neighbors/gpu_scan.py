@@ -12,7 +12,7 @@ SPARE = 16  # candidates beyond k found by products; differences then select the
 
 
 class Found(NamedTuple):
-    """The neighbours of each point."""
+    """The neighbours of each point that a search has found."""
 
     indices: torch.Tensor  # (n, k) int32, nearest first
     d2: torch.Tensor  # (n, k) float32
@@ -24,9 +24,9 @@ def nearest(
 ) -> Found:
     """Return the k rows of X nearest to each row of Q.
 
-    Matrix products select candidates; their distances, and so their order, are computed from differences. Where the
-    rounding of the products leaves the candidates uncertain, as in tight clusters far apart, the search is repeated in
-    float64.
+    Matrix products select candidates; the distances to the candidates, and so their order, are then computed from
+    differences. If the rounding errors of the products leave the candidates of a query uncertain, for example in tight
+    clusters that are far apart, the search for this query is repeated in float64.
 
     Parameters
     ----------

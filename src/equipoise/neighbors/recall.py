@@ -1,4 +1,4 @@
-"""The recall of a neighbour search, estimated on a sample of rows; shared by the searches on the CPU and on GPUs."""
+"""Estimates the recall of a neighbour search on a sample of rows; used by the searches on the CPU and on GPUs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ROUNDING = 1e-5  # relative difference between float32 sums of squares that are 
 
 
 def sample_rows(n: int) -> Array:
-    """Return the sorted indices of up to 500 of n rows; the search on the CPU estimates its recall on these rows.
+    """Return sorted indices of 500 random rows (all if n < 500); the search on the CPU estimates its recall on them.
 
-    The indices depend on n only.
+    The same n always gives the same rows.
     """
     return np.sort(np.random.RandomState(0).permutation(n)[:SAMPLE])
 

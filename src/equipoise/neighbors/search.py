@@ -1,11 +1,11 @@
-"""The k nearest neighbours of every row of a table, with an estimate of the recall.
+"""Find the k nearest neighbours of every row of a table, and estimate the recall of the search.
 
 For metrics that vectors.py turns into Euclidean distances between vectors, vectors of up to five coordinates are
 searched with a k-d tree. With more coordinates, all pairs are compared if the data are small; in large data each
 point is compared only with the points of the k-means cells near its own (cells.py). L1 and L∞ distances are computed
 for all pairs by faiss, and those of other metrics by scikit-learn, block by block. Sparse tables are searched by
-sparse.py. The result has the same bytes for any number of threads; faiss's HNSW graphs do not have this property and
-are not used.
+sparse.py. The result is the same, to the last bit, for any number of threads; faiss's HNSW graphs do not have this
+property and are not used.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ def nearest_neighbors(
 
 
 def check_n_threads(n_threads: Any) -> None:
-    """Raise ValueError unless a number of threads is an integer from 1 to `MOST_THREADS`."""
+    """Raise ValueError unless `n_threads` is an integer from 1 to `MOST_THREADS`."""
     if not (is_integer(n_threads) and 1 <= n_threads <= MOST_THREADS):
         raise ValueError(f"n_threads must be an integer from 1 to {MOST_THREADS}, got {n_threads!r}")
 
 
 class Searcher:
-    """Exact search for the rows of a table X (n, D) nearest to new rows.
+    """Finds the rows of a table X (n, D) that are nearest to new rows, by an exact search.
 
     The result for a new row does not depend on the other new rows.
     """
@@ -169,7 +169,10 @@ def nearest_in_rows(D: Array, rows: Array, k: int) -> Graph:
 
 
 class UnitScale:
-    """The shift and scale that map vectors into [−1, 1], so that float32 squares neither overflow nor underflow."""
+    """Shifts and scales vectors so that those of V (n, D) lie in [−1, 1].
+
+    This prevents overflow and underflow of their squares in float32.
+    """
 
     def __init__(self, V: Array):
         self.center = V.mean(axis=0)
@@ -201,7 +204,7 @@ def _faiss_scan(base: Array, search: str) -> Search:
 
 
 def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
-    """Return the indices (n, k), int32, of the neighbours of every row, and the recall."""
+    """Return the indices (n, k), int32, of the k neighbours of every row, and the recall of the search."""
     unit = UnitScale(vectors.base)
     if vectors.search == "l2" and vectors.base.shape[1] <= TREE:
         tree = cKDTree((vectors.base - unit.center) / unit.scale)

@@ -1,4 +1,4 @@
-"""Neighbour search on a GPU without storing distances: find a bound for each row, then collect what lies below it.
+"""Neighbour search on a GPU without storing all distances: find a bound for each row, then collect nearer points.
 
 A random sample of points gives a bound on the distance to the k-th neighbour of each row. If there are many points, a
 comparison with every fourth block of 128 points then gives a tighter bound. One pass over all pairs, as matrix products
@@ -34,7 +34,7 @@ def _below(
     D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, SELF: tl.constexpr,
     LISTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Collect, for B rows of Q, the points p of P with ‖p‖² − 2 q·p below the bound of the row, in arbitrary order."""
+    """Collect, for B rows q of Q, the points p of P with ‖p‖² − 2 q·p below the bound of q, in arbitrary order."""
     local = tl.program_id(0) * B + tl.arange(0, B)
     row = local < rows
     r = (start + local).to(tl.int64)
@@ -101,7 +101,7 @@ class Cloud(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """For each of m rows, the points that may be its neighbours."""
+    """For each of m rows, the points that are candidates for its neighbours."""
 
     counts: torch.Tensor  # (m,) int32: number of such points, perhaps more than are stored
     found: torch.Tensor  # (m, room) int32, in any order
@@ -117,7 +117,11 @@ class Output(NamedTuple):
 
 
 class Sieve:
-    """Centred rows X (n, D), padded to a width that the tensor cores accept, and two random samples of the rows."""
+    """Collects candidates for the neighbours of each row of centred X (n, D), and selects the nearest of them.
+
+    `all` contains the rows, padded to a width that the tensor cores accept. `few` and `more` are random samples of
+    the rows.
+    """
 
     def __init__(self, X: torch.Tensor, precision: str):
         n, D = X.shape
@@ -175,7 +179,8 @@ class Sieve:
     ) -> torch.Tensor:
         """Return, for each row, a bound tighter than `bound`, with somewhat more than `expected` candidates below it.
 
-        A row with fewer candidates keeps its old bound; a row with more than can be stored gets −∞.
+        A row with fewer candidates keeps its old bound. A row with more candidates than can be stored gets the bound
+        −∞, so that it is searched again in full.
         """
         count, found = candidates
         room = found.shape[1]
@@ -183,18 +188,18 @@ class Sieve:
         d2 = torch.empty((len(found), rank), device=found.device)
         self.select(rows, P, candidates, Output(torch.empty_like(d2, dtype=torch.int32), d2, 0))
         tighter = torch.where(count < rank, bound, d2[:, -1] - self.all.norms[rows])
-        return tighter.masked_fill_(count > room, -torch.inf)  # these rows are searched again in full
+        return tighter.masked_fill_(count > room, -torch.inf)
 
 
 def nearest(X: torch.Tensor, k: int, precision: str = PRECISIONS[0]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k other rows nearest to each row of centred X, (n, k) int32, and their d²."""
+    """Return the indices (n, k), int32, of the k other rows nearest to each row of centred X, and their d² (n, k)."""
     return _sieve(X, k, None, None, precision)
 
 
 def nearest_in_blocks(
     X: torch.Tensor, order: torch.Tensor, lists: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the result of `Blocks.nearest` with k neighbours.
+    """Return the result of `gpu_blocks.Blocks.nearest(k, width)`, where `lists` has `width` columns.
 
     `order` lists the points block by block, and row b of `lists` gives the blocks to search for the points of block b.
     """
@@ -204,7 +209,7 @@ def nearest_in_blocks(
 def _sieve(
     X: torch.Tensor, k: int, order: torch.Tensor | None, lists: torch.Tensor | None, precision: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k other points nearest to each point of X (n, D), and their d².
+    """Return the indices (n, k), int32, of the k other points nearest to each point of X (n, D), and their d² (n, k).
 
     `order` and `lists` are those of `nearest_in_blocks`, or None to search all blocks.
     """

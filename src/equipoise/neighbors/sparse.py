@@ -47,7 +47,7 @@ def search_work(X: Matrix, metric: Any) -> float:
 
 
 class SparseSearcher:
-    """Exact search for the nearest rows of a sparse table.
+    """Finds the rows of a sparse table that are nearest to given rows, by an exact search.
 
     Squared Euclidean distances are computed as ‖x‖² + ‖y‖² − 2 x·y. The two norms and the product are summed in the
     same order, so the distance between equal rows is exactly 0.
@@ -70,7 +70,7 @@ class SparseSearcher:
             self._norm2 = _norm2(self.X)
 
     def within(self, k: int) -> Graph:
-        """Return the k other rows nearest to each row."""
+        """Return the k other rows of the table nearest to each of its rows."""
         n = self.X.shape[0]
         indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
         stage("neighbours", n)
@@ -147,7 +147,8 @@ class SparseSearcher:
     def _finish(self, scores: Array) -> Array:
         """Return the distances for scores from `_blocks`.
 
-        If rows of the table are compared with the table, the score of each row against itself must be infinite.
+        If rows of the table are compared with the table, the score of each row against itself must be infinite, because
+        for metric="inner_product" the largest product of a row is taken over the other rows.
         """
         if self.metric == "inner_product":
             return product_distances(-scores)

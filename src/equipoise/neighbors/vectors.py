@@ -55,9 +55,8 @@ class Graph:
     def into_squared(self, n: int, exponent: int | None = None) -> Matrix:
         """Return the squares of `distances` / 2^exponent as CSR (m, n), for m points with neighbours among n points.
 
-        This overwrites `distances` to save memory.
-
-        With exponent=None, each row whose squares would overflow or underflow is divided by its own power of two.
+        With exponent=None, each row whose squares would overflow or underflow is divided by its own power of two. This
+        method overwrites `distances` to save memory.
         """
         m, k = self.indices.shape
         scaled = _rows_in_range(self.distances) if exponent is None else scale_down(self.distances, exponent)
@@ -79,7 +78,7 @@ def in_range(X: Array) -> Array:
 
 
 def range_exponent(X: Matrix) -> int:
-    """Return an exponent e, mostly 0, such that the squares of X / 2^e neither overflow nor all underflow."""
+    """Return an exponent e, usually 0, such that the squares of X / 2^e do not overflow and do not all underflow."""
     X = X.data if sparse.issparse(X) else X
     largest = max(X.max(initial=0.0), -X.min(initial=0.0))
     return 0 if largest == 0 or 1e-100 < largest < 1e100 else int(np.frexp(largest)[1])
@@ -104,7 +103,7 @@ def _rows_in_range(d: Array) -> Array:
 
 
 class ScaledDistances:
-    """Distances divided by a power of two before they are squared, if the squares would overflow or underflow.
+    """Base class that divides distances by a power of two before they are squared, if this prevents over- or underflow.
 
     Attributes
     ----------
@@ -146,7 +145,10 @@ def smallest(D: Array, k: int) -> Graph:
 
 @on_one_blas_thread
 def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
-    """Return the parameters that a scikit-learn metric estimates from X (n, D), for distances to new rows."""
+    """Return the parameters that a scikit-learn metric estimates from X (n, D), such as variances; none for most.
+
+    Distances to new rows then use the parameters of X.
+    """
     if isinstance(metric, str) and metric == "seuclidean":
         return {"V": X.var(axis=0, ddof=1)}
     if isinstance(metric, str) and metric == "mahalanobis":
@@ -176,7 +178,7 @@ def _check_invertible(covariance: Array, n: int) -> None:
 
 
 class Vectors:
-    """The rows of a table (n, D) as the vectors that a search compares.
+    """Converts the rows of a table (n, D) to the vectors that a search compares, and computes their distances.
 
     Attributes
     ----------
@@ -220,12 +222,12 @@ class Vectors:
         raise TypeError(f"{type(self).__name__} must define _pairs()")
 
     def _finish(self, result: Array) -> Array:
-        """Return the distances for `result`, the values from `_pairs`; `result` may be overwritten."""
+        """Return the distances for `result`, the values from `_pairs`; `result` is sometimes overwritten."""
         return result
 
 
 class EuclideanVectors(Vectors):
-    """Vectors whose distances are Euclidean, or a function of Euclidean distances."""
+    """Vectors for metrics that are Euclidean distances, or functions of Euclidean distances."""
 
     def queries(self, X: Array) -> Array:
         if self.metric in (*EUCLIDEAN, "sqeuclidean"):
@@ -253,13 +255,13 @@ class EuclideanVectors(Vectors):
 
 
 class InnerProduct(Vectors):
-    """Vectors whose distances are computed from inner products: the nearest row has the largest product.
+    """Vectors for metric="inner_product": the nearest row is the one with the largest inner product.
 
-    With M the largest norm, base vectors (x, √(M² − ‖x‖²)) and queries (q, 0) have d² = M² + ‖q‖² − 2 q·x (Bachrach et
-    al. 2014), so a Euclidean search finds the largest products. The affinities exp(−d²/2σ²) of a row do not change if
-    a constant is added to all its d². The constant is chosen to lose no digits: the distance is √(2 (m_i − x_i·x_j)),
-    where m_i is the largest product found. The distance to the nearest row is 0, and distances are comparable within a
-    row but not between rows.
+    If M is the largest norm of a row, base vectors (x, √(M² − ‖x‖²)) and queries (q, 0) have d² = M² + ‖q‖² − 2 q·x
+    (Bachrach et al. 2014), so a Euclidean search finds the largest products. The affinities exp(−d²/2σ²) of a row do
+    not change if a constant is added to all its d². Here the constant is chosen so that no digits are lost: the
+    distance is √(2 (m_i − x_i·x_j)), where m_i is the largest product found for row i. The distance to the nearest row
+    is then 0, and distances can be compared within a row but not between rows.
     """
 
     def __init__(self, X: Array, metric: str):
@@ -314,17 +316,21 @@ def check_metric(X: Matrix, metric: Any) -> None:
         value = metric(X[0], X[1])
         if np.ndim(value) or not isinstance(value, int | float | np.number | np.bool_) or np.iscomplexobj(value):
             name = getattr(metric, "__name__", type(metric).__name__)
-            raise ValueError(f"metric must return one number, the distance between two rows; {name} returned {value!r}")
+            raise ValueError(
+                f"the function passed as metric must return one number, the distance between two rows; {name} returned"
+                f" {value!r}"
+            )
     elif metric == "haversine" and X.shape[1] != 2:
         raise ValueError(
-            f'metric="haversine" requires two columns, latitude and longitude in radians; X has {X.shape[1]}'
+            'metric="haversine" requires two columns, latitude and longitude in radians; X has'
+            f" {plural(X.shape[1], 'column')}"
         )
 
 
 def check_metric_results(D: Array, metric: Any, start: int = 0, *, new: bool = False) -> None:
     """Raise ValueError if D (m, n), the distances from m rows to all n rows, has a negative, NaN or infinite entry.
 
-    `start` is the index of the first of the m rows. `new` says that the m rows are not among the n rows.
+    `start` is the index of the first of the m rows. `new` is True if the m rows are not among the n rows.
     """
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:

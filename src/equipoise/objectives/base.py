@@ -1,13 +1,25 @@
-"""The protocol of an objective, and the forces it returns."""
+"""Defines what an objective, that is, a loss with its forces, must provide, and how it returns the forces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .._types import Array, Matrix
 from ..engines import Engine, Placement
 from ..kernels import Kernel
+
+DIVERGED = "the kernel underflows for every pair (Z = 0): the embedding has diverged; lower learning_rate"
+
+
+def require_positive(Z: Any, read: bool) -> Any:
+    """Return the sum Z of a kernel over all pairs; raise FloatingPointError unless it is positive.
+
+    A tensor is checked only if `read` is true, because reading it would wait for its device.
+    """
+    if (read or isinstance(Z, float)) and not Z > 0:
+        raise FloatingPointError(DIVERGED)
+    return Z
 
 
 class Balance(NamedTuple):
@@ -15,8 +27,8 @@ class Balance(NamedTuple):
 
     attraction: Array  # (n, d)
     repulsion: Array  # (n, d)
-    loss: float  # may be NaN if it was not requested
-    stiffness: float  # a scale of the curvature, 1 for KL on joint affinities; divides the learning rate
+    loss: float  # can be NaN if it was not requested
+    stiffness: float  # a scale of the loss's curvature, 1 for KL on joint affinities; divides automatic learning rates
 
 
 class Objective(Protocol):
@@ -28,7 +40,7 @@ class Objective(Protocol):
     def kernel(self) -> Kernel: ...
     @property
     def mass(self) -> float:
-        """The scale of the gradient, as a rule Σ P: 1 for joint affinities, n for conditional ones."""
+        """The scale of the gradient, for stopping rules; usually Σ P: 1 for joint, n for conditional affinities."""
         ...
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:

@@ -1,4 +1,4 @@
-"""Base class of losses whose minimum has a closed form; they need no engine."""
+"""Defines the base class of losses whose minimum has a closed form; they need no engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Linear(Kernel):
 
 
 class ClosedForm:
-    """A loss of maps U (n, d). Eigenvectors minimise it, and its forces are matrix products, without an engine."""
+    """A loss of maps U (n, d) that eigenvectors minimise; its forces are matrix products, and need no engine."""
 
     kernel: Kernel = Linear()
     affinities: Matrix
@@ -64,7 +64,7 @@ class ClosedForm:
         raise TypeError(f"{type(self).__name__} cannot reorder its points; use an engine that does not sort them")
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise TypeError(f"{type(self).__name__} defines no forces on new points; place them with transform")
+        raise TypeError(f"{type(self).__name__} defines no forces on new points; place them with transform()")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         raise TypeError(

@@ -1,4 +1,7 @@
-"""Original SNE (Hinton & Roweis 2002): every row is a distribution, E = Σ_i KL(p_{·|i} ‖ q_{·|i}), q_{j|i} = k/Z_i."""
+"""The loss E = Σ_i KL(p_{·|i} ‖ q_{·|i}), q_{j|i} = k/Z_i, of original SNE (Hinton & Roweis 2002).
+
+Every row i of the affinities is a distribution of its own.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def _inverse(Z: Array) -> Array:
 
 @tagged("objectives.conditional.ConditionalKL")
 class ConditionalKL:
-    """E = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} = k(d2_ij)/Z_i, Z_i = Σ_{j≠i} k.
+    """The loss E = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} = k(d2_ij)/Z_i, Z_i = Σ_{j≠i} k.
 
         ∇_i E = 2 Σ_j [(1/Z_i + 1/Z_j) k' − (p_{j|i} + p_{i|j}) k'/k] (y_i − y_j)            docs/math.md, eq. (5)
 
@@ -60,8 +63,8 @@ class ConditionalKL:
     def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array, pairs: Pairs | None) -> float:
         """Return log Z_i of a point i whose Z_i underflows, and add its forces to `repulsion`.
 
-        log Z_i and the forces are computed from log k, which does not underflow. Such points are rare, and their rows
-        are summed in NumPy, in float64, for maps of any array library.
+        log Z_i and the forces are computed from log k, which does not underflow. Such points are rare. Their rows are
+        summed in NumPy, in float64, even if the map is an array of another library.
         """
         if pairs is None:
             diff = (Y[i] - Y).astype(np.float64)

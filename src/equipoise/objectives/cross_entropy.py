@@ -1,4 +1,4 @@
-"""UMAP's losses: the cross-entropy of memberships μ in the data and k in the map, as published and as sampled."""
+"""UMAP's losses: the published cross-entropy of memberships μ in the data and k in the map, and the sampled version."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def _sum(x: Array) -> float:
 
 @tagged("objectives.cross_entropy.CrossEntropy")
 class CrossEntropy:
-    """E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
+    """The loss E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
 
-    u = −log(1 − k), softened at 0, is the kernel `apart`. The gradient needs the edges of μ and one field:
+    The kernel `apart` is u = −log(1 − k), softened so that it is finite at d2 = 0 (docs/math.md, section 16). The
+    gradient needs two sums over edges with the weights μ, and one field:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k + u')(y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u                    docs/math.md, eq. (16)
     """
@@ -77,11 +78,11 @@ class CrossEntropy:
 
 @tagged("objectives.cross_entropy.EffectiveCrossEntropy")
 class EffectiveCrossEntropy:
-    """E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
+    """The loss E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
 
-    This is the expected loss of sampling edges and negatives (Damrich & Hamprecht 2021), if both ends of a negative
-    pair are moved. u = −log(1 − k), softened at 0, is the kernel `apart`; Φ[1] and Φ[d] are its potentials for charges
-    1 and d_j:
+    UMAP samples edges, and m random points (negatives) for each edge. E is the expected loss of this sampling if both
+    points of a negative pair are moved (Damrich & Hamprecht 2021). The kernel `apart` is u = −log(1 − k), softened so
+    that it is finite at d2 = 0. Φ[1] and Φ[d] are the potentials of u for charges 1 and d_j:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k)(y_i − y_j) + (m/n)(d_i ∇Φ_i[1] + ∇Φ_i[d])                 docs/math.md, eq. (17)
     """

@@ -1,4 +1,4 @@
-"""Divergences over all pairs: α ≥ 1, χ², and any convex f. E = Σ_{i≠j} P f(Q/P), for a dense positive P."""
+"""The loss E = Σ_{i≠j} P f(Q/P) for divergences that need P > 0 for every pair: α ≥ 1, χ², and any convex f."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from .base import Balance
 
 
 def require_dense(sparse: bool, divergence: Divergence) -> str:
-    """Raise ValueError if P is or will be sparse.
+    """Raise ValueError if `sparse` is true, which means that P is, or will be, a sparse matrix.
 
-    Otherwise return the requirement, P > 0 for every pair, as the first clause of an error message.
+    Otherwise return the first clause of an error message, which says that the divergence needs P > 0 for every pair.
     """
-    what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
+    what = f"the divergence {divergence!r} needs P > 0 for every pair of points"
     if sparse:
         raise ValueError(
-            f"{what}, but P is sparse; pass coordinates or all distances with"
-            ' affinity="gaussian", or use an Alpha divergence with alpha < 1'
+            f'{what}, but P is sparse, that is, 0 for most pairs; use affinity="gaussian" and pass coordinates or the'
+            " distances of all pairs, or use an Alpha divergence with alpha < 1"
         )
     return what
 
 
 @tagged("objectives.dense.DenseDivergence")
 class DenseDivergence:
-    """E = Σ P f(Q/P), with the gradient of Lin et al. 2024, eq. (20): for G = f'(Q/P) and ⟨G⟩ = Σ Q G,
+    """The loss E = Σ P f(Q/P). Its gradient, for G = f'(Q/P) and ⟨G⟩ = Σ Q G, is that of Lin et al. 2024, eq. (20):
 
         ∇_i E = (4/Z) Σ_j (G_ij − ⟨G⟩) k' (y_i − y_j)                                        docs/math.md, eq. (4)
 
-    Pairs with G < ⟨G⟩, whose Q is too small for their P, attract; the others repel. O(n²) time and memory, in float64.
+    Pairs with G < ⟨G⟩, whose Q is too small for their P, attract; the others repel. The sums are in float64 and take
+    O(n²) time and memory.
     """
 
     mass = 1.0
@@ -90,7 +91,7 @@ class DenseDivergence:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise ValueError(f"transform needs an Alpha divergence with alpha < 1; {self.divergence!r} compares every pair")
+        raise ValueError(f"transform needs an Alpha divergence with alpha < 1, but this model has {self.divergence!r}")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces of a pair with affinity p, for ⟨G⟩ = f'(1), its value at Q = P."""

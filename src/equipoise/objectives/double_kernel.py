@@ -1,4 +1,4 @@
-"""Double-kernel LLE and PCA: losses with kernels on the data and on the map (Draganov & Dohn 2024, section 4)."""
+"""Losses of double-kernel LLE and PCA, with kernels on the data and on the map (Draganov & Dohn 2024, section 4)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ def _at_zero(kernel: Kernel) -> float:
 
 @tagged("objectives.double.DoubleKernelLLE")
 class DoubleKernelLLE:
-    """E = Tr(M K_Y) + (1/n) Σ_ij k(d2_ij), with (K_Y)_ij = k(d2_ij), M = (I − W)ᵀ(I − W), and locally linear weights W.
+    """The loss E = Tr(M K_Y) + (1/n) Σ_ij k(d2_ij) of double-kernel LLE, with (K_Y)_ij = k(d2_ij).
 
         ∇_i E = 4 Σ_j (M_ij + 1/n) k' (y_i − y_j)                                            docs/math.md, eq. (D1)
 
-    See Draganov & Dohn 2024, eq. (8) and proposition 4.1. The sums include i = j, so that E ≥ 0: M and K_Y are positive
-    semidefinite. Pairs with M_ij < 0 attract: one point is a neighbour that reconstructs the other. Pairs with M_ij > 0
-    repel: both are neighbours that reconstruct a third. The second term makes every pair repel. The engine computes one
-    field, and edges on the pattern of M with the exponent b = 0 of `Engine.edges`. Exaggeration multiplies M.
+    M = (I − W)ᵀ(I − W), where row i of W holds the weights that reconstruct point i from its neighbours (Draganov &
+    Dohn 2024, eq. (8) and proposition 4.1). The sums include i = j. E ≥ 0, because M and K_Y are positive semidefinite.
+
+    Under the first term of E, pairs with M_ij < 0 attract: as a rule, one point reconstructs the other. Pairs with
+    M_ij > 0 repel: as a rule, both points reconstruct a third. Under the second term, all pairs repel. The engine
+    computes the first term as edges with the weights M and the exponent b = 0 (see `Engine.edges`), and the second as a
+    field. Exaggeration multiplies M.
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
@@ -97,21 +100,21 @@ def signed_entries(M: Matrix, sign: int) -> Matrix:
 
 @tagged("objectives.double.DoubleKernelPCA")
 class DoubleKernelPCA:
-    """E = ‖C (K_X − K_Y) C‖²_F, C = I − 11ᵀ/n. With A = C (K_X − K_Y) C,
+    """The loss E = ‖A‖²_F of double-kernel PCA, with A = C (K_X − K_Y) C and C = I − 11ᵀ/n.
 
         ∇_i E = −8 Σ_j A_ij k' (y_i − y_j)                                                   docs/math.md, eq. (D2)
 
     See Draganov & Dohn 2024, eq. (6) and (7). K_X and K_Y (n, n) are the kernel matrices of the data and of the map.
-    K_X is symmetric, dense or CSR; its diagonal of ones is not stored. If ρ are the row means and μ is the mean of
-    K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ. The engine computes the field of k², the fields of k with charges 1 and
-    ρ, and edges on the pattern of K_X with the exponent b = 0 of `Engine.edges`.
+    K_X is symmetric, dense or CSR; its diagonal of ones is not stored. Entry i, j of A is K_X − K_Y − ρ_i − ρ_j + μ,
+    where ρ_i are the row means of K_X − K_Y and μ is its mean. The engine computes three fields, of k² with charges 1
+    and of k with charges 1 and ρ, and edges with the weights K_X and the exponent b = 0 (see `Engine.edges`).
     """
 
     def __init__(self, K: Matrix, kernel: Kernel):
         self.affinities = K
         self.kernel = kernel
         n = K.shape[0]
-        self._squared = Squared(kernel)
+        self._squared = Squared(kernel)  # type: ignore[call-arg]  # its exponent is fixed
         self._sums = row_sums(K) + 1.0  # rows of K_X
         xp = array_namespace(self._sums)
         self.mass = float(xp.sum(self._sums))

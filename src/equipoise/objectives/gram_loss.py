@@ -1,4 +1,4 @@
-"""PCA, classical MDS and Isomap as attraction and repulsion, from Gram matrices (Draganov & Dohn 2024)."""
+"""The loss of PCA, classical MDS and Isomap, written as attraction and repulsion (Draganov & Dohn 2024)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .closed_form import ClosedForm
 
 
 class GramLoss(ClosedForm):
-    """E = ‖B − C Y Yᵀ C‖²_F for a centred Gram matrix B = C G_X C of the data, C = I − 11ᵀ/n.
+    """The loss E = ‖B − C Y Yᵀ C‖²_F, for a centred Gram matrix B = C G_X C of the data, C = I − 11ᵀ/n.
 
         ∇E = −4 (B − C Y Yᵀ C) C Y                                        Draganov & Dohn 2024, eq. (4)
 
@@ -24,8 +24,9 @@ class GramLoss(ClosedForm):
     formed: for a centred Y, its force Y (YᵀY) costs O(n d²). If the data are points in R^D, B is not formed either, and
     B Y costs O(n D d). B Y is computed on the device of B.
 
-    The stiffness is n/4 times a bound on the curvature, which holds at Y and after the next gradient step without
-    momentum (docs/math.md, "Step length").
+    `balance` returns the stiffness n c/4, from which the optimiser computes its step length. c is an upper bound on the
+    second derivative of E at Y. It is still an upper bound after the next gradient step of length 1/c, if this step is
+    without momentum (docs/math.md, "Step length").
     """
 
     def __init__(self, gram: Gram, error: float = 0.0):
@@ -40,7 +41,7 @@ class GramLoss(ClosedForm):
 
     @cached_property
     def norm(self) -> float:
-        """‖B‖₂, or 1 if all points coincide and it is 0."""
+        """‖B‖₂, or 1 if ‖B‖₂ = 0 because all points coincide."""
         return self.gram.norm() or 1.0
 
     @cached_property
@@ -90,7 +91,7 @@ class GramLoss(ClosedForm):
         return rng.standard_normal((self.gram.n, d)) * np.sqrt(self.norm / (4 * self.gram.n))
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return the squared lengths of the principal axes of U, and U rotated to these axes, with the same loss."""
+        """Return the squared lengths of the principal axes of U, and U rotated to these axes; its loss is unchanged."""
         values, V = leading_eigenvectors(U.T @ U, U.shape[1])
         return values, U @ V
 

@@ -1,9 +1,10 @@
-"""The normalised joint family: symmetric SNE, t-SNE, p-SNE, g-SNE, s-SNE. E = D_α(P ‖ Q), Q = k/Z, Z = Σ_{i≠j} k."""
+"""The loss E = D_α(P ‖ Q) of symmetric SNE, t-SNE, p-SNE, g-SNE and s-SNE, with Q = k/Z and Z = Σ_{i≠j} k."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -12,37 +13,73 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import permuted, stored_values, sum_positive, with_values
 from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
-from ..divergences import NEAR_LOG, Divergence, deformed_log
+from ..divergences import NEAR_LOG, Beta, Divergence, Gamma, NeRV, Renyi, SymmetricKL, deformed_log, log_overlap
 from ..engines import Engine, Placement
 from ..kernels import Kernel
-from .base import Balance, Objective
+from .base import DIVERGED, Balance, Objective
+from .beta_gamma import BetaDivergence, GammaDivergence
 from .dense import DenseDivergence
-
-DIVERGED = "the kernel underflows for every pair (Z = 0): the embedding has diverged; lower learning_rate"
+from .stored_divergence import StoredDivergence
+from .two_way import TwoWayKL
 
 
 def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
-    """Return the objective for symmetric joint affinities P, Σ P = 1; P may be sparse if `divergence.s` is a number."""
+    """Return the objective for symmetric joint affinities P, Σ P = 1; P must be dense if `divergence.all_pairs`."""
+    return _objective(divergence, P, kernel)
+
+
+@singledispatch
+def _objective(divergence: Divergence, P: Matrix, kernel: Kernel) -> Objective:
+    """Return the objective of an f-divergence; other divergences have functions of their own, below."""
     if divergence.s is not None:
         return JointDivergence(P, kernel, divergence.s)
-    return DenseDivergence(P, kernel, divergence)
+    if divergence.all_pairs:
+        return DenseDivergence(P, kernel, divergence)
+    return StoredDivergence(P, kernel, divergence)
+
+
+@_objective.register
+def _(divergence: Renyi, P: Matrix, kernel: Kernel) -> Objective:
+    return RenyiDivergence(P, kernel, divergence.order)
+
+
+@_objective.register
+def _(divergence: Beta, P: Matrix, kernel: Kernel) -> Objective:
+    return BetaDivergence(P, kernel, divergence.beta)
+
+
+@_objective.register
+def _(divergence: Gamma, P: Matrix, kernel: Kernel) -> Objective:
+    return GammaDivergence(P, kernel, divergence.gamma)
+
+
+@_objective.register
+def _(divergence: NeRV, P: Matrix, kernel: Kernel) -> Objective:
+    if divergence.lam == 1:
+        return JointDivergence(P, kernel, 1.0)  # KL(P ‖ Q), exactly as in t-SNE
+    return TwoWayKL(P, kernel, divergence.weights, divergence.epsilon)
+
+
+@_objective.register
+def _(divergence: SymmetricKL, P: Matrix, kernel: Kernel) -> Objective:
+    return TwoWayKL(P, kernel, divergence.weights, divergence.epsilon)
 
 
 @tagged("objectives.joint.JointDivergence")
 class JointDivergence:
-    """E = (1 − Σ_ij P^s Q^{1−s}) / (s(1−s)), s = (1−α)/2 > 0; Σ P log(P/Q) at s = 1.
+    """The loss E = (1 − Σ_ij P^s Q^{1−s}) / (s(1−s)), s = (1−α)/2 > 0; at s = 1 it is Σ P log(P/Q).
 
-    With e = 1 − s, A = P^s, ln_e(t) = (t^e − 1)/e, Ψ = Σ A ln_e(k) from the edges and H = −Σ P ln_{−e}(P), this is
+    With e = 1 − s, A = P^s, ln_e(t) = (t^e − 1)/e, Ψ = Σ A ln_e(k) from the edges and H = −Σ P ln_{−e}(P), it is
 
         E = [ln_{−e}(Z) − Z^{−e} (H + Ψ)] / s                                                docs/math.md, eq. (2')
 
-    which has no cancellation at α = −1 (e = 0), where it reads log Z + Σ P log P − Σ P log k.
-    Its gradient, Lin et al. 2024, eq. (21), with T = Σ P^s Q^{1−s} and R_i = Σ_j k'(y_i − y_j) = ½∇Φ_i:
+    This form has no cancellation at α = −1 (e = 0), where it is log Z + Σ P log P − Σ P log k. The gradient of E, with
+    T = Σ P^s Q^{1−s} and R_i = Σ_j k'(y_i − y_j) = ½∇Φ_i, is that of Lin et al. 2024, eq. (21):
 
         ∇_i E = −(4/s) [Z^{−e} Σ_j P^s k^{−s} k'(y_i − y_j) − (T/Z) R_i]                     docs/math.md, eq. (3)
 
-    The sum runs over pairs with P > 0 only, so the engine computes sparse edges and one field. For |e| ≥ 1/16 the edges
-    give Ψ = Σ A k^e / e instead, and E is computed from T.
+    Its sum runs over pairs with P > 0 only, so the engine computes edges over the stored entries of P, and one field.
+    For |e| ≥ 1/16 the edges give Ψ = Σ A k^e / e instead, and E is (1 − T)/(s e).
     """
 
     mass = 1.0
@@ -71,9 +108,14 @@ class JointDivergence:
         if (loss or isinstance(Z, float)) and not Z > 0:  # reading a tensor would wait for its device
             raise FloatingPointError(DIVERGED)
         divergence, T = self.divergence_and_overlap(self.unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
-        attraction = (4 / s * (1.0 if e == 0 else _power(Z, -e)) * self.unit * _power(exaggeration, s)) * edges
-        repulsion = (-2 / s * T / Z) * gradient
-        return Balance(attraction, repulsion, divergence, _power(exaggeration, s) * T / s)
+        divisor = self.divisor(T)
+        attraction = (4 / divisor * (1.0 if e == 0 else _power(Z, -e)) * self.unit * _power(exaggeration, s)) * edges
+        repulsion = (-2 / divisor * T / Z) * gradient
+        return Balance(attraction, repulsion, divergence, _power(exaggeration, s) * T / divisor)
+
+    def divisor(self, T: Any) -> Any:
+        """Return the number by which the forces are divided: s for E = (1 − T)/(s e)."""
+        return self.s
 
     def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
         """Return E and T = Σ P^s Q^{1−s} from Z and Ψ = Σ P^s ψ(k), where ψ(k) is ln_e(k), or k^e/e for |e| ≥ 1/16."""
@@ -111,7 +153,7 @@ class JointDivergence:
         def force(targets: Array, P: Matrix) -> Array:
             A = with_values(P, (exaggeration * stored_values(P) / n) ** s)
             pull = engine.edges_to(targets, Y, A, self.kernel, -s)
-            return 4 / s * (Z**-e * pull - T / Z / 2 * field(targets).gradient)
+            return 4 / self.divisor(T) * (Z**-e * pull - T / Z / 2 * field(targets).gradient)
 
         return force
 
@@ -119,9 +161,28 @@ class JointDivergence:
         """Return the forces of Lin et al. 2024, Table 1, for any kernel and α < 1, with T = 1, its value at Q = P."""
         xp, d2 = array_namespace(r), r**2
         q = self.kernel.value(d2) / Z
-        attraction = 4 / self.s * p**self.s * q**self.e * xp.abs(self.kernel.log_slope(d2)) * r
-        repulsion = 4 / self.s / Z * xp.abs(self.kernel.slope(d2)) * r
+        unit = 4 / self.divisor(1.0)
+        attraction = unit * p**self.s * q**self.e * xp.abs(self.kernel.log_slope(d2)) * r
+        repulsion = unit / Z * xp.abs(self.kernel.slope(d2)) * r
         return attraction, repulsion
+
+
+@tagged("objectives.joint.RenyiDivergence")
+class RenyiDivergence(JointDivergence):
+    """The loss E = −log(T)/e, T = Σ P^r Q^{1−r}, of order r = s = 1 − e.
+
+    It is a function of the α-divergence, and its gradient is that of eq. (3) times s/T    docs/math.md, eq. (V1).
+    """
+
+    def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
+        """Return E and T, from Z and Ψ as in the α-divergence."""
+        alpha, T = super().divergence_and_overlap(psi, Z)
+        if abs(self.e) >= NEAR_LOG:
+            return -array_namespace(T).log(T) / self.e, T
+        return -log_overlap(-self.s * alpha, self.e), T
+
+    def divisor(self, T: Any) -> Any:
+        return T
 
 
 def _power(base: Any, exponent: float) -> Any:
@@ -130,5 +191,6 @@ def _power(base: Any, exponent: float) -> Any:
         return base**exponent
     except OverflowError as error:
         raise FloatingPointError(
-            f"{base:g}^{exponent:g} in the loss overflows: the divergence is too extreme; use an alpha nearer to -1"
+            f"the power {base:g}^{exponent:g} in the loss overflows, because alpha is too far from -1; use an alpha"
+            " nearer to -1"
         ) from error

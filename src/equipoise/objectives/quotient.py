@@ -1,4 +1,7 @@
-"""LLE and Laplacian eigenmaps as attraction and repulsion: a quadratic form of the map at a fixed spread of the map."""
+"""The loss of LLE and Laplacian eigenmaps, written as attraction and repulsion.
+
+It is a quadratic form of a map whose spread is fixed.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ from .closed_form import ClosedForm
 
 
 class TraceQuotient(ClosedForm):
-    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for maps U ⟂ t and a sparse, positive semidefinite A with A t = 0.
+    """The loss E = tr(S⁻¹ UᵀAU), S = UᵀU, for maps U ⟂ t and a sparse, positive semidefinite A with A t = 0.
 
         ∇E = 2 (A U − U S⁻¹ UᵀAU) S⁻¹                                      docs/math.md, "Trace quotients"
 
-    E depends only on the span of U. The first term attracts: A comes from the data. The second is the force of the
-    constraint, and repels: for t = 1 and a centred U, u_i = (1/n) Σ_j (u_i − u_j), so every point repels every other.
-    The minimum is at the eigenvectors of the smallest eigenvalues of A other than that of t.
+    E depends only on the span of U. The first term of ∇E gives the attraction, since A comes from the data. The second
+    gives the repulsion: it keeps the spread of U fixed, and for t = 1 and a centred U, u_i = (1/n) Σ_j (u_i − u_j), so
+    every point repels every other. The minimum is at the eigenvectors of the smallest eigenvalues of A other than t.
     """
 
     def __init__(self, A: Matrix, root: Array, affinities: Matrix):
-        """Take A, t (n,) as `root`, and the affinities that define A; ‖t‖² is the spread of each axis of U."""
+        """Take A, t (n,) as `root`, and the affinities that define A; each axis of U has the squared norm ‖t‖²."""
         self.A, self.root = A, root
         self.affinities = affinities
         self._spread = float(root @ root)

@@ -1,4 +1,4 @@
-"""Checks of a user-defined kernel before work starts: shapes, values, monotonicity and slope."""
+"""Checks a user-defined kernel before a fit starts: shapes, values, monotonicity and slope."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def _check_slope(kernel: Kernel, name: str, d2: Array, slope: Array) -> None:
         return
     i = int(wrong.argmax())
     ratio = slope[wrong] / np.where(derivative[wrong] == 0, np.inf, derivative[wrong])
-    hint = "; correct value or slope"
+    hint = "; correct value() or slope()"
     if np.allclose(ratio, ratio[0], rtol=0.05) and ratio[0] != 0:
         wrong_sign = np.isclose(ratio[0], -1, rtol=0.05)
-        hint = "; slope has the wrong sign" if wrong_sign else f"; divide slope by {ratio[0]:.3g}"
+        hint = "; slope() has the wrong sign" if wrong_sign else f"; divide slope() by {ratio[0]:.3g}"
     elif np.allclose(ratio, 2 * np.sqrt(d2[wrong]), rtol=0.05):
-        hint = "; differentiate with respect to d2, not the distance"
+        hint = "; slope() must differentiate with respect to d2, not the distance"
     raise ValueError(
-        f"{name}.slope({d2[i]:.3g}) = {slope[i]:.3g}, but the derivative of value with respect to d2 is"
+        f"{name}.slope({d2[i]:.3g}) = {slope[i]:.3g}, but the derivative of value() with respect to d2 is"
         f" {derivative[i]:.3g} there{hint}"
     )

@@ -139,7 +139,7 @@ S = TypeVar("S", bound=RunState)
 
 
 class Steps(ABC, Generic[S]):
-    """The steps of a descent. Subclasses define `move` and `current_map`, and may override the other methods."""
+    """Takes the steps of a descent. Subclasses define `move` and `current_map`, and can override the other methods."""
 
     reports_without_callbacks = True  # False if the loss is expensive and only callbacks need it
 
@@ -155,9 +155,9 @@ class Steps(ABC, Generic[S]):
         return True
 
     def evaluate(self, state: S, loss: bool) -> float:
-        """Evaluate the state, for example its gradient, and return the loss, which may be NaN if `loss` is False.
+        """Compute what the next step needs, for example the gradient, and return the loss.
 
-        The next step reuses the evaluation.
+        If `loss` is False, the result can be NaN. The next step reuses the computed values.
         """
         return np.nan
 
@@ -181,7 +181,7 @@ class Steps(ABC, Generic[S]):
         """Take one step; return False, with state.stopped set, if no step lowers the loss."""
 
     def skip_ahead(self, state: S, last: int) -> None:
-        """Take several steps at once, at most up to iteration `last` or the next report; the default takes none."""
+        """Take several steps in one call, up to iteration `last` or the next report at most; the default takes none."""
 
     def final_loss(self, state: S) -> float | None:
         """Return the loss to report after the last iteration; None if the regular reports include it."""
@@ -202,9 +202,9 @@ def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Ca
 
 
 class _Computation:
-    """A context for computations. At exit, the program waits for the computations in daemon threads.
+    """A context around every computation, so that the program waits at exit for computations in daemon threads.
 
-    Without the wait, the process may abort. CPython before 3.14 unwinds the stack of a daemon thread that takes the GIL
+    Without the wait, the process can abort. CPython before 3.14 unwinds the stack of a daemon thread that takes the GIL
     while the interpreter ends, and compiled code that must not throw, such as SciPy's FFT and PyTorch, then aborts.
     """
 
@@ -245,7 +245,7 @@ computation = _Computation()
 
 
 class Descent(Generic[S]):
-    """An optimisation that is advanced with `step` or `run`; the map has the same bytes with either.
+    """An optimisation that is advanced with `step` or `run`; both give byte-identical maps.
 
     An iteration reports the loss to callbacks and stopping rules if a report is due, takes a step, and writes a
     checkpoint if one is due.
@@ -323,10 +323,10 @@ class Descent(Generic[S]):
 
     @on_one_blas_thread
     def evaluate(self, loss: bool | None = None) -> float:
-        """Evaluate the current state and return its loss, which may be NaN if `loss` is False.
+        """Compute what the next step needs at the current state, for example the gradient, and return the loss.
 
-        By default, `loss` is True if a report is due. If a change of phase is due, it happens first. The next step
-        reuses this evaluation.
+        If `loss` is False, the result can be NaN; by default, `loss` is True if a report is due. If a change of phase
+        is due, it happens first. The next step reuses the computed values.
         """
         with computation:
             self.steps.prepare(self.state)

@@ -1,4 +1,4 @@
-"""Gradient steps: forces from an objective and an engine, phases of exaggeration, and stopping rules."""
+"""Takes gradient steps, with forces from an objective and an engine, phases of exaggeration, and stopping rules."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ LOCALITY = 4096  # points in 2-D that fit in a first-level cache of 32 KiB: fewe
 
 
 class Force(NamedTuple):
-    """The force on each point, with the loss and the stiffness of the attraction."""
+    """The force on each point, the loss, and the stiffness, from which a rule computes its automatic learning rate."""
 
     total: Array  # (n, d): attraction + repulsion
     loss: float  # NaN unless requested
-    stiffness: float  # total weight of the attraction, from which a rule derives its automatic rate
+    stiffness: float  # a scale of the curvature of the loss, for most losses exaggeration · Σ P
 
 
 class Forces(Protocol):
-    """Source of the forces for gradient steps."""
+    """Computes the forces for gradient steps; implemented by `EngineForces` and by `FrozenForces` (placement.py)."""
 
     length: float  # length scale of the kernel
     mass: float  # Σ P, the scale of the gradient
 
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
-        """Return the force on each point at U (n, d), the loss (NaN unless `loss`) and the stiffness."""
+        """Return the force on each point at U (n, d), the loss (can be NaN if `loss` is False) and the stiffness."""
         ...
 
     def sort(self, U: Array) -> Array | None:
@@ -50,12 +50,15 @@ class Forces(Protocol):
         ...
 
     def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
-        """Take up to `count` steps at once while the map is wider than `min_width`; may do nothing."""
+        """Take up to `count` steps by replaying steps recorded on a GPU; take none if the engine cannot replay.
+
+        Stop when the map becomes narrower than `min_width`.
+        """
         ...
 
 
 class EngineForces:
-    """Forces of an objective, computed by an engine on its device, with the points in a given order."""
+    """Computes the forces of an objective with an engine; `order`, if given, is the order of the points in U."""
 
     def __init__(self, objective: Objective, engine: Engine, order: Array | None = None):
         self.engine = engine
@@ -68,9 +71,10 @@ class EngineForces:
         return Force(balance.attraction + balance.repulsion, balance.loss, balance.stiffness)
 
     def sort(self, U: Array) -> Array | None:
-        """Sort the points in Morton order if this makes the engine faster, and return the order, or None if not sorted.
+        """Sort the points in Morton order, so that neighbours in the map are close in memory, and return the order.
 
-        Maps of fewer than LOCALITY points or of more than 3 dimensions are not sorted.
+        Return None, without sorting, if this does not make the engine faster, or if the map has fewer than LOCALITY
+        points or more than 3 dimensions.
         """
         if not self.engine.traits.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
@@ -83,7 +87,7 @@ class EngineForces:
 
 
 class GradientSteps(Steps[State]):
-    """Steps of an optimiser rule against the gradient, in phases of exaggeration.
+    """Takes the steps of an optimiser rule against the gradient, in phases that differ in exaggeration.
 
     Parameters
     ----------
@@ -136,7 +140,7 @@ class GradientSteps(Steps[State]):
             self._end_exaggeration(state)
 
     def _end_exaggeration(self, state: State) -> None:
-        """Reset the momentum; undo an early phase that only contracted the map; sort the points.
+        """Reset the momentum, undo an early phase that only contracted the map, and sort the points.
 
         Too much exaggeration for the data (no clusters, few points) contracts the map towards a point. The late phase
         then starts from the initial map, with the remaining iterations.

@@ -1,4 +1,4 @@
-"""Minimisation of stress: majorisation (SMACOF), accelerated by L-BFGS; the loss never increases."""
+"""Minimises stress by majorisation (SMACOF), optionally accelerated by L-BFGS; the loss never increases."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def _check_map(value: Any, name: str, shape: tuple[int, ...]) -> Array:
 
 
 class _History:
-    """The last steps s and changes y of the half gradient G, from which L-BFGS computes the step −H G (Nocedal 1980).
+    """Stores the last steps s and the changes y of half the gradient, G, for the L-BFGS step −H G (Nocedal 1980).
 
-    H approximates the inverse of the derivative of G. Its recursion starts from γ/M, where M is the stiffness and
-    γ = s·y / (y·(y/M)) for the last pair (s, y), or 1 if there is none.
+    H approximates the inverse of the derivative of G. The recursion for H starts from γ/M. M is the stiffness, which
+    divides G in a majorising step, and γ = s·y / (y·(y/M)) for the last pair (s, y), or 1 if there is none.
     """
 
     def __init__(self, memory: int, pairs: list[tuple[Array, Array, float]]):
@@ -84,12 +84,12 @@ class _History:
 
 
 class MajorizationSteps(Steps[StressState]):
-    """Steps that decrease a stress, until the last ten together decrease it by less than the fraction `tol`.
+    """Takes steps that decrease a stress, until the last ten together decrease it by less than the fraction `tol`.
 
-    With G half the gradient and M the stiffness, the majorising step −G/M never increases the stress (de Leeuw 1977).
-    For unit weights M = n, so that this step is gradient descent with rate 1/(2n) (docs/math.md, eq. (7)). The first
-    L-BFGS step equals the majorising step. A later L-BFGS step is taken if it decreases the stress enough (ARMIJO);
-    otherwise the L-BFGS memory is cleared and the majorising step is taken.
+    The majorising step is −G/M, where G is half the gradient and M the stiffness from `Stress.slope`. It never
+    increases the stress (de Leeuw 1977). For unit weights M = n, so that it is gradient descent with rate 1/(2n)
+    (docs/math.md, eq. (7)). The first L-BFGS step equals the majorising step. A later L-BFGS step is taken if it
+    decreases the stress enough (ARMIJO); otherwise the L-BFGS memory is cleared and the majorising step is taken.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Stochastic steps by sampled edges and negatives, as in umap-learn, with the same bytes for any number of threads.
+"""Stochastic steps that sample edges and negatives (random points), as in umap-learn.
 
 An edge of weight μ attracts its ends every μ_max/μ iterations, where μ_max is the largest weight. Each time, each end
 and m random points repel each other. Steps are clipped, and the learning rate decreases linearly to zero (docs/math.md,
-section 16).
+section 16). The map is byte-identical for any number of threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARTS = 2
 
 
 class NegativeSamplingSteps(GradientSteps):
-    """Steps that decrease the effective cross-entropy by sampling edges and negatives instead of by its gradient.
+    """Takes steps that decrease the effective cross-entropy by sampling edges and negatives, without its gradient.
 
     The loss is evaluated at the end and, if there are callbacks, every `rule.every` iterations.
 
@@ -61,7 +61,7 @@ class NegativeSamplingSteps(GradientSteps):
         self._spare: Array | None = None  # the other of two buffers between which the steps alternate
 
     def prepare(self, state: State) -> None:
-        """Allocate the buffers and schedule the edges; phases need no preparation."""
+        """Allocate the buffers and choose the iteration at which each edge first attracts, if not done before."""
         if state.due is None:
             state.due = self._period * edge_offsets(self.cross_entropy.affinities, self.sampled.seed)
         if self._spare is None:
@@ -127,7 +127,7 @@ class NegativeSamplingSteps(GradientSteps):
 def edge_offsets(mu: Matrix, seed: int) -> Array:
     """Return a pseudorandom fraction in [0, 1) for each edge, the same for (i, j) and (j, i).
 
-    An edge first attracts after this fraction of its period, so that not all edges attract at once.
+    An edge first attracts after this fraction of its period, so that not all edges attract in the same iteration.
     """
     i, j = entry_rows(mu).astype(np.uint64), mu.indices.astype(np.uint64)
     low, high = np.minimum(i, j), np.maximum(i, j)

@@ -1,4 +1,4 @@
-"""Placement of new points in a finished map, each independently of the others (docs/math.md, section 11)."""
+"""Places new points in a finished map, each independently of the others (docs/math.md, section 11)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork"):
 @tagged("placement.Placement")
 @dataclass(eq=False, repr=False)
 class FrozenMap:
-    """A finished map and its forces on new points, which exert no forces on one another.
+    """Places new points in a finished map: they move under its forces and exert no forces on one another.
 
     Parameters
     ----------
@@ -67,7 +67,10 @@ class FrozenMap:
     _known: list[dict[str, Any]]
 
     def _force(self) -> Callable[[Array, Matrix], Array]:
-        """Return the force of the map on new points, as a function of their positions and affinities; computed once."""
+        """Return the function that gives the force of the map on new points with given positions and affinities.
+
+        The function is prepared at the first call and reused.
+        """
         with _freezing:  # computed twice, in two threads, it would change the state of the engine twice
             if "_frozen" not in vars(self):
                 restore_engine(self.engine, self._known)
@@ -95,7 +98,7 @@ class FrozenMap:
 
 @dataclass
 class FrozenForces:
-    """Forces of a finished map on new points with affinities P, CSR (m, n)."""
+    """Computes the forces of a finished map on new points with affinities P, CSR (m, n)."""
 
     force: Callable[[Array, Matrix], Array]
     P: Matrix
@@ -113,7 +116,10 @@ class FrozenForces:
 
 
 class PlacementSteps(GradientSteps):
-    """Gradient steps of points that do not interact: no reports or centring, and phases differ in momentum only."""
+    """Takes gradient steps of points that do not interact.
+
+    There are no reports, the map is not centred, and phases differ in momentum only.
+    """
 
     centred = False
 
@@ -166,7 +172,10 @@ def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_thr
 
 
 class StressPlacementSteps(Steps[StressState]):
-    """Over-relaxed majorising steps of m new points with dissimilarities `delta` (m, k) to fixed points T (k, d)."""
+    """Takes majorising steps, lengthened by RELAXATION, of m new points to fit their dissimilarities to fixed points.
+
+    `delta` (m, k) contains the dissimilarities, and T (k, d) the positions of the fixed points.
+    """
 
     def __init__(self, delta: Array, T: Array, n_threads: int):
         self.delta, self.T, self.n_threads = delta, T, n_threads

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Phase:
-    """Iterations at one exaggeration (the factor on P in the attraction) and one learning rate."""
+    """A series of iterations with the same exaggeration (the factor on P in the attraction) and learning rate."""
 
     n_iter: int
     exaggeration: float
@@ -28,7 +28,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Number of iterations, exaggeration and learning rate of a descent; the learning rate may be "auto"."""
+    """The plan of a descent: number of iterations, exaggeration and learning rate (a number or "auto")."""
 
     n_iter: int
     learning_rate: float | str
@@ -49,7 +49,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Steady(Schedule):
-    """One phase without exaggeration, by default at the rule's automatic rate."""
+    """A schedule with a single phase, without exaggeration; by default the rule computes the learning rate."""
 
     learning_rate: float | str = "auto"
     early_exaggeration: float = 1.0
@@ -62,8 +62,8 @@ class Steady(Schedule):
 class Rule(Protocol):
     """Turns a gradient into a step, and defines when to stop.
 
-    A rule with the class attribute `replayable = True` may be recorded on a GPU and replayed: its `step` reads no value
-    back from the device and depends on nothing that changes except `state`.
+    The steps of a rule with the class attribute `replayable = True` can be recorded on a GPU and replayed. The `step`
+    of such a rule must read no value back from the device, and depend on nothing that changes except `state`.
     """
 
     @property
@@ -74,29 +74,33 @@ class Rule(Protocol):
     def min_loss_change(self) -> float: ...
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        """Return the displacement (n, d) for the gradient ∇E; may update velocity, gains and age in `state`.
+        """Return the displacement (n, d) for the gradient ∇E; this can update velocity, gains and age in `state`.
 
-        `rate` is the learning rate, `late` says that early exaggeration has ended, and `length` is the kernel's length.
+        `rate` is the learning rate, `late` says whether early exaggeration has ended, and `length` is the length scale
+        of the kernel.
         """
         ...
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
-        """Return the automatic learning rate for n points, from the objective's stiffness and the kernel's length."""
+        """Return the automatic learning rate for n points.
+
+        `stiffness` is a scale of the curvature of the loss, and `length` is the length scale of the kernel.
+        """
         ...
 
 
 def _check_rule(rule: Any, *names: str) -> None:
     """Raise unless the named parameters are numbers in the range of float64 or ±inf, and `every` is an integer >= 1."""
     if not is_integer(rule.every) or rule.every < 1:
-        raise ValueError(f"every must be an integer >= 1, got {rule.every!r}")
+        raise ValueError(f"every={rule.every!r} is invalid; use an integer >= 1")
     for name in (*names, "min_grad_norm", "min_loss_change"):
         value = getattr(rule, name)
         if not (is_finite(value) or (isinstance(value, float) and abs(value) == np.inf)):
-            raise ValueError(f"{name} must be a number, got {value!r}")
+            raise ValueError(f"{name}={value!r} is not a number in the range of float64")
 
 
 class StepParameters(NamedTuple):
-    """The parameters of one step; rate and momentum may be tensors on the device."""
+    """The parameters of one step; `rate` and `momentum` are numbers or tensors on the device."""
 
     rate: Any
     momentum: Any
@@ -127,8 +131,9 @@ class Momentum:
     to 1 later.
 
     The rate is divided by 4 as in FIt-SNE and openTSNE, whose gradient omits the factor 4 of docs/math.md, eq. (1), so
-    that learning rates carry over. The rate "auto" is n / stiffness times the square of the kernel's length; for
-    t-SNE it is n / exaggeration (Belkina et al. 2019).
+    that learning rates carry over. The rate "auto" is n / stiffness times the square of the kernel's length. The
+    stiffness is a scale of the curvature of the loss; for most losses it is exaggeration · Σ P. For t-SNE the rate is
+    n / exaggeration (Belkina et al. 2019).
 
     Parameters
     ----------
@@ -173,13 +178,16 @@ class Momentum:
         early_late = self.momentum
         is_pair = isinstance(early_late, tuple) and len(early_late) == 2
         if not (is_pair and all(is_finite(m) and 0 <= m < 1 for m in early_late)):
-            raise ValueError(f"momentum must be a tuple of two numbers in [0, 1), early and late, got {early_late!r}")
+            raise ValueError(
+                "momentum must be a tuple of two numbers in [0, 1), one for early exaggeration and one for later"
+                f" iterations, got {early_late!r}"
+            )
         for name in ("friction", "gain_up", "turned"):
             if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+                raise ValueError(f"{name}={getattr(self, name)!r} is negative; use a number >= 0")
         for name in ("gain_down", "min_gain", "max_step"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
+                raise ValueError(f"{name}={getattr(self, name)!r} is not positive; use a number > 0")
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1
@@ -223,8 +231,8 @@ class _GradientRule:
 class GradientDescent(_GradientRule):
     """Plain gradient descent, Y ← Y − rate · ∇E, without momentum, gains or a limit on the step.
 
-    The rate "auto" is n / (4 · stiffness) times the square of the kernel's length; for t-SNE it is
-    n / (4 · exaggeration). It is the largest rate at which the attraction is stable.
+    The rate "auto" is n / (4 · stiffness) times the square of the kernel's length, with the stiffness described in
+    `Momentum`; for t-SNE it is n / (4 · exaggeration). It is the largest rate at which the attraction is stable.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One optimiser step on a PyTorch device: momentum with gains, as in the core's primitives/momentum.hpp."""
+"""Takes one optimiser step with PyTorch: momentum with gains, as in primitives/momentum.hpp of the C++ core."""
 
 from __future__ import annotations
 

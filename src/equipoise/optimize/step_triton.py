@@ -1,4 +1,4 @@
-"""One optimiser step fused into a Triton kernel for GPUs; step_torch.py is the same step in PyTorch."""
+"""Takes one optimiser step on a GPU in a single Triton kernel; step_torch.py has the same step in PyTorch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def step(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return velocity and gain as `step_torch.tensor_step` does.
 
-    rate and momentum may be tensors on the device. `rule` contains the other fields of `StepParameters` in their order.
+    `rate` and `momentum` are numbers or tensors on the device. `rule` contains the other fields of `StepParameters`, in
+    the same order.
     """
     (n, d), new_velocity, new_gain = velocity.shape, torch.empty_like(velocity), torch.empty_like(gain)
     _step[(triton.cdiv(n, POINTS),)](

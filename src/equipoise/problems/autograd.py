@@ -13,9 +13,9 @@ from .forces import ForceProblem
 
 
 class Autograd(Reference):
-    """The engine of problems with autograd; its only effect is that the map is a float64 NumPy array.
+    """Takes the place of an engine in problems with autograd; it only makes the map a float64 NumPy array.
 
-    The loss copies the map to its own device and computes the forces there, without the engine.
+    The forces do not come from this engine: the loss copies the map to its own device and computes them there.
     """
 
     traits = Reference.traits._replace(name="autograd")

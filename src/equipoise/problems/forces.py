@@ -1,4 +1,4 @@
-"""Unsolved problems: the base class, and problems of attraction and repulsion."""
+"""Base class of unsolved problems, and the problem of attraction and repulsion that most methods build."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Problem(ABC):
 
     @abstractmethod
     def _steps(self, state: Any, n_iter: int) -> Steps[Any]:
-        """Return the steps of a descent of `n_iter` iterations."""
+        """Return the object that takes the steps of a descent of `n_iter` iterations."""
 
     @abstractmethod
     def _map(self, state: Any) -> Any:
@@ -79,7 +79,7 @@ class Problem(ABC):
 
     @abstractmethod
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
-        """Return what determines a run, as values or fingerprints; the keys appear in error messages."""
+        """Return the values that determine a run, or fingerprints (hashes) of them; error messages quote the keys."""
 
     @abstractmethod
     def _saved_state(self) -> Any:
@@ -226,7 +226,7 @@ def check_n_iter(n_iter: Any) -> int:
 
 
 class ForceProblem(Problem):
-    """A problem of attraction along affinities and repulsion between all points.
+    """A problem in which points with a positive affinity attract each other and all points repel each other.
 
     Parameters
     ----------
@@ -239,14 +239,14 @@ class ForceProblem(Problem):
     rule : Rule
         The optimiser, which turns gradients into steps, such as `Momentum()`.
     knn_recall : float, default=1.0
-        Recall of the neighbour search, kept as an attribute.
+        Fraction of the true neighbours that the neighbour search found; kept as an attribute.
 
     Attributes
     ----------
     affinities : ndarray or csr_matrix of shape (n, n)
         The affinities P.
     knn_recall : float
-        Measured recall of the neighbour search from which P was computed.
+        Measured recall of the neighbour search with which P was computed.
     early_undone : bool
         Whether early exaggeration only contracted the map. If so, the next phase started from the initial map again.
     output_device : torch.device or None

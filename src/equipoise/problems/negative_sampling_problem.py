@@ -14,7 +14,10 @@ from .forces import ForceProblem
 
 
 class NegativeSamplingProblem(ForceProblem):
-    """The effective cross-entropy of UMAP. The optimiser samples edges and negatives; it computes no full gradient."""
+    """UMAP's problem with the effective loss, minimised by sampling edges and negatives (random points that repel).
+
+    The optimiser never computes the full gradient.
+    """
 
     engine: Sampled
 

@@ -1,4 +1,4 @@
-"""Problems of multidimensional scaling: a stress and its initial maps, not yet optimised."""
+"""Unsolved problems of multidimensional scaling: a stress to minimise, and its initial maps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StressProblem(Problem):
     n_iter : int
         Maximum number of iterations of each start.
     tol : float
-        Stop when the last ten iterations together decrease the loss by less than this fraction.
+        Stop when the last ten iterations together have decreased the loss by less than this fraction of the loss.
     """
 
     def __init__(self, stress: Stress, engine: str, starts: Sequence[Array], solver: str, n_iter: int, tol: float):

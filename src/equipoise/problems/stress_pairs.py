@@ -1,4 +1,4 @@
-"""The pairs that a stress compares, and their weights."""
+"""Selects the pairs of points whose distances a stress compares, and computes their weights."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def random_pairs(n: int, seed: int) -> Matrix:
 
 
 def stress_on_device(device: str, source: Input, W: Matrix | None, max_stored: int, n_threads: int) -> Stress:
-    """Return the stress over all pairs on a PyTorch device, with dense weights or none.
+    """Return the stress over all pairs on a PyTorch device; W, if given, contains dense weights (n, n).
 
     The Euclidean distances of a table are stored on the device for up to `max_stored` points; for more, they are
     recomputed at every evaluation. All other distances are stored.

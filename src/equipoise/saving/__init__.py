@@ -1,1 +1,1 @@
-"""Save and read state on disk, without pickle."""
+"""Save the state of methods and of running fits to files, and read it back, without pickle."""

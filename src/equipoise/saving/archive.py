@@ -1,7 +1,8 @@
-"""Arrays and plain values in one file: a zip of .npy arrays and one JSON file. Reading a file executes no code.
+"""Write and read arrays and plain values in one file: a zip of .npy arrays and one JSON file.
 
 Values are None, booleans, numbers, strings, lists, tuples, dicts with string keys, arrays, CSR matrices, and objects
-that the caller can describe and rebuild. Nothing is compressed, so that a small file cannot expand to a large one.
+that the caller can describe and rebuild. Reading a file executes no code. Nothing is compressed, so that a small file
+cannot expand to a large one.
 """
 
 from __future__ import annotations

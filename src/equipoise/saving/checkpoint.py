@@ -1,4 +1,4 @@
-"""Checkpoints: files with the complete state of a run. A resumed run ends with the same bytes."""
+"""Save the state of a run to files; a resumed run ends with the same map, byte for byte, as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Checkpoint:
     """Save the state of a fit to a file, from which the fit can be resumed; for the `callbacks` of a method.
 
     The file is replaced atomically every `every` iterations, so that it is complete even after Ctrl-C or a power
-    failure. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
-    uninterrupted run. Affinities and the initial map are recomputed and must equal those of the interrupted run: other
-    data, parameters or `random_state` raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. The
-    neighbours of a dense table of 10,000 rows or more, if found on the CPU, are saved once in a second file,
-    `path`.neighbors, which takes 12 bytes per neighbour.
+    failure. With `resume` the fit continues from the file, if it exists. The resumed fit ends with the same map and
+    losses as an uninterrupted one, byte for byte. Affinities and the initial map are not saved but recomputed, and must
+    equal those of the interrupted fit: other data, parameters or `random_state` raise ValueError. `n_jobs`,
+    `verbose` and other callbacks can be changed. The neighbours of a dense table of 10,000 rows or more, if found on
+    the CPU, are saved once in a second file, `path`.neighbors, which takes 12 bytes per neighbour.
 
     During the fit the file `path`.lock is locked; a second fit with the same checkpoint raises RuntimeError.
 
@@ -47,7 +47,7 @@ class Checkpoint:
     every : int, default=50
         Number of iterations between writes.
     resume : bool, default=False
-        Continue from the file. If it does not exist yet, warn and start from the beginning.
+        Whether to continue from the file. If it does not exist yet, warn and start from the beginning.
 
     Examples
     --------
@@ -61,7 +61,9 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.every, int | np.integer) and self.every >= 1):
-            raise ValueError(f"every must be an integer >= 1, got {self.every!r}")
+            raise ValueError(
+                f"every={self.every!r} is not an integer >= 1; pass the number of iterations between two writes"
+            )
         folder = Path(self.path).resolve().parent
         if not folder.is_dir():
             raise ValueError(f"the checkpoint's folder {str(folder)!r} does not exist; create it first")
@@ -113,7 +115,7 @@ def locked(checkpoints: Sequence[Checkpoint]) -> Iterator[None]:
 
 
 class RunCheckpoints:
-    """The checkpoints of one run.
+    """Writes the checkpoints of one run, and resumes the run from them.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ class RunCheckpoints:
         self._about: dict[str, Any] = {"kind": "checkpoint", "format": FORMAT, "equipoise": version, "run": description}
 
     def resume(self, restore: Callable[[Any], None]) -> None:
-        """Call `restore` with the saved state, if there is one to resume from."""
+        """Read the first existing file among the checkpoints with `resume`, and call `restore` with its state."""
         for checkpoint in self.checkpoints:
             if not checkpoint.resume:
                 continue
@@ -144,7 +146,7 @@ class RunCheckpoints:
                 raise
             except Exception as error:  # whatever a state of the wrong form leads to
                 reason = " ".join(str(error).split()) or type(error).__name__
-                raise ValueError(f"{checkpoint.path} is damaged: {reason}; start again without resume") from error
+                raise ValueError(f"{checkpoint.path} is damaged: {reason}; start again with resume=False") from error
             return
 
     def next_due(self, iteration: int) -> int:
@@ -169,12 +171,12 @@ class RunCheckpoints:
             delete = f", or delete {near} if it is damaged" if "affinities" in different and near.exists() else ""
             raise Refused(
                 f"{path} is a checkpoint of another run: it differs in {', '.join(different)}; use the data, parameters"
-                f" and integer random_state of that run{delete}, or start again without resume"
+                f" and integer random_state of that run{delete}, or start again with resume=False"
             )
 
 
 def neighbors_path(checkpoint: str | Path) -> Path:
-    """Return the path of the file with the neighbours of a run, next to a checkpoint."""
+    """Return the path of the file in which the neighbours of a run are saved, next to its checkpoint."""
     return Path(f"{checkpoint}.neighbors")
 
 
@@ -186,7 +188,7 @@ def _accept_format(path: str | Path, about: dict[str, Any]) -> None:
         raise Refused(
             f"{path} is a checkpoint of equipoise {about.get('equipoise')} in format {about.get('format')}, but this is"
             f" equipoise {archive.version()}, which resumes format {FORMAT}; install"
-            f" equipoise {about.get('equipoise')}, or start again without resume"
+            f" equipoise {about.get('equipoise')}, or start again with resume=False"
         )
 
 

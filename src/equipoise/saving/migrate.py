@@ -1,4 +1,4 @@
-"""Conversion of objects in files of earlier versions to the current classes."""
+"""Convert objects in files of earlier versions to the current classes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Described = tuple[str, dict[str, Any]]  # the tag of a class, and the state of a
 
 
 def migrate(tag: str, state: Any) -> tuple[str, Any]:
-    """Return the tag, which names a class, and the state of an object from a file, converted to the current class.
+    """Convert an object from a file to its current class, and return the tag of that class and the state of the object.
 
-    Both are returned unchanged if the class in the file still exists.
+    The tag names the class. Tag and state are returned unchanged if the class in the file still exists.
     """
     change = CHANGES.get(tag)
     return (tag, state) if change is None else change(state)

@@ -1,4 +1,4 @@
-"""Neighbours saved next to the checkpoints of a run, so that resuming does not search again."""
+"""Save the neighbours of a run next to its checkpoints, so that a resumed run need not search again."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ REMEDY = "delete it to repeat the neighbour search"
 
 @contextmanager
 def cache_neighbors(data: Input, checkpoints: Sequence[Checkpoint]) -> Iterator[None]:
-    """Within the context, load the neighbours of a dense table from a file next to a checkpoint, or find and save them.
+    """Within the context, read the neighbours of a dense table from a file next to a checkpoint.
 
-    For fewer than `MIN_POINTS` points nothing is loaded or saved.
+    If no such file contains them, the neighbours are found by a search and saved. For fewer than `MIN_POINTS` points
+    nothing is read or saved.
     """
     if data.n < MIN_POINTS:
         yield
@@ -38,7 +39,7 @@ def cache_neighbors(data: Input, checkpoints: Sequence[Checkpoint]) -> Iterator[
 
 
 class NeighborsCache:
-    """The neighbours of a run, in a file next to each of its checkpoints: `path`.neighbors."""
+    """Reads and writes the neighbours of a run, in a file `path`.neighbors next to each checkpoint `path`."""
 
     def __init__(self, checkpoints: Sequence[Checkpoint]):
         self.checkpoints = checkpoints
@@ -46,9 +47,9 @@ class NeighborsCache:
     def graph(self, X: Array, k: int, settings: list[Any], search: Callable[[], Graph]) -> Graph:
         """Return the k neighbours of each row of X.
 
-        The neighbours are read from the file of a checkpoint with `resume`, if X, k and `settings` equal the saved
-        values. Otherwise `search` finds the neighbours, which are saved unless the file of another run would be
-        overwritten.
+        The neighbours are read from the file next to a checkpoint with `resume`, if that file was saved for the same X,
+        k and `settings`. Otherwise `search` finds the neighbours. They are saved unless this would overwrite the file
+        of another run.
         """
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
         about["search"] = fingerprint(X, k, settings)
@@ -64,7 +65,7 @@ class NeighborsCache:
 
 
 def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | None:
-    """Return the neighbours in a file; None if there is no file, or it belongs to another search."""
+    """Return the neighbours in a file; None if there is no file, or if it was written for another search."""
 
     def accept(path: str | Path, saved: dict[str, Any]) -> None:
         if any(saved.get(name) != about[name] for name in ("kind", "format", "search")):

@@ -1,6 +1,6 @@
-"""Metric spaces: points, and blocks of the distances between them (Rodolà, "Metric spaces").
+"""Metric spaces: sets of points with a distance between any two of them (Rodolà, "Metric spaces").
 
-Every space has `n`, `distances(i, j)` and `matrix()`; see `MetricSpace`.
+Every space has a number of points `n`, and computes distances by `distances(i, j)` and `matrix()`; see `MetricSpace`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,25 @@ from .axioms import MetricReport, Violation, check_metric
 from .base import MetricSpace
 from .derived import LogCompressed, Product, Restriction
 from .distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
+from .embeddability import Embeddability, embeddability
 from .farthest import farthest_points
 from .graph_geodesic import GraphGeodesic
+from .gromov_wasserstein import GromovWasserstein, gromov_wasserstein
+from .isolines import GraphIsolines, Isolines, isolines
+from .isometry import Isometry, is_isometric
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
 from .surface_geodesic import MeshGeodesic
 
 __all__ = [
     "Discrete",
     "Distortion",
+    "Embeddability",
     "Euclidean",
     "GraphGeodesic",
+    "GraphIsolines",
+    "GromovWasserstein",
+    "Isolines",
+    "Isometry",
     "LogCompressed",
     "MeshGeodesic",
     "MetricReport",
@@ -34,7 +43,11 @@ __all__ = [
     "check_metric",
     "dilation",
     "distortion",
+    "embeddability",
     "farthest_points",
+    "gromov_wasserstein",
+    "is_isometric",
     "is_isometry",
+    "isolines",
     "summarize_distortion",
 ]

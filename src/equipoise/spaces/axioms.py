@@ -1,4 +1,4 @@
-"""Checks of the axioms of a metric, on every pair and triple of points."""
+"""Check the axioms of a metric on every pair and every triple of points."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Violation:
     points : tuple of int
         A pair (x, y), or a triple (x, y, z) with d(x, z) + d(z, y) < d(x, y).
     amount : float
-        Size of the violation, a distance; 0 for two different points at distance 0.
+        By what distance the axiom is violated; 0 for two different points at distance 0.
     text : str
         Description with the distances involved.
     """
@@ -126,9 +126,9 @@ def _symmetric(D: Array, slack: float) -> Violation | None:
 
 
 def _triangle(D: Array, slack: float, n_threads: int) -> Violation | None:
-    """Return the violation with the largest excess of d(x, y) over the shortest detour, min_z d(x, z) + d(z, y).
+    """Return the largest violation of the triangle inequality, or None if none is larger than `slack`.
 
-    Return None if no excess is larger than `slack`.
+    A violation is the excess of d(x, y) over the length of the shortest detour, min_z d(x, z) + d(z, y).
     """
     excess, where = np.empty(len(D)), np.empty(len(D), np.int64)
     _core.longest_excess(D, excess, where, n_threads)

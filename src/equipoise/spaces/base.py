@@ -1,4 +1,4 @@
-"""The base class of metric spaces: a number of points, and blocks of their distances."""
+"""Define the base class of metric spaces, which have a number of points and compute blocks of their distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How a map distorts distances: dilation and absolute distortion of pairs, and a summary (docs/math.md, section 18)."""
+"""Measure how a map distorts distances: dilation and absolute distortion of pairs, and a summary of both.
+
+See docs/math.md, section 18.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
     Returns
     -------
     array of float64, shape (len(i), len(j))
-        1 where the two distances are equal, also if both are 0; inf for points that coincide in the data only.
+        1 where the two distances are equal, also if both are 0; inf for points that coincide in the data but not in the
+        map.
     """
     X, Y = _same_points(space, Y)
     return _ratio(X.distances(i, j), Y.distances(i, j))
@@ -47,7 +51,10 @@ def distortion(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
 
 
 def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
-    """Return whether all distances in the map Y equal those in the data, up to `tol` times the largest in the data."""
+    """Return whether all distances in the map Y equal those in the data.
+
+    Differences of up to `tol` times the largest distance in the data are ignored.
+    """
     worst = largest = 0.0
     for _, _, d_x, d_y in _pairs(*_same_points(space, Y)):
         worst = max(worst, float(np.abs(d_y - d_x).max(initial=0.0)))
@@ -152,7 +159,7 @@ def _same_points(X: Any, Y: Any) -> tuple[MetricSpace, MetricSpace]:
 
 
 def _pairs(X: MetricSpace, Y: MetricSpace) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """Yield i, j and the distances of pairs i < j in both spaces, block by block."""
+    """Yield the indices i, j and the distances in both spaces of all pairs i < j, one block of pairs after another."""
     start = 0
     while start < X.n - 1:
         stop = min(start + max(1, FIXED_ENTRIES // (X.n - start)), X.n - 1)
@@ -168,9 +175,9 @@ def _ratio(d_x: Array, d_y: Array) -> Array:
 
 
 class _Tally:
-    """Running mean and extremes, and a histogram for the quantiles.
+    """Accumulates the mean, the extremes and a histogram of numbers; `spread` computes the quantiles from the latter.
 
-    A bin of the histogram counts the float32 values that agree in their first 13 mantissa bits.
+    A bin of the histogram counts the numbers whose float32 values agree in the exponent and the first 13 mantissa bits.
     """
 
     SHIFT = 10  # truncated bits of float32: the relative width of a bin is 2⁻¹³

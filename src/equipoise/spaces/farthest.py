@@ -1,4 +1,4 @@
-"""Farthest-point sampling: a few points that represent all points of a metric space."""
+"""Farthest-point sampling: choose a few points that represent all points of a metric space."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .base import MetricSpace, check_space
 def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[Array, Array]:
     """Return m points of a space, each as far as possible from the points before it, and their distances to all points.
 
-    The first is the farthest from a random point. The radius at which balls around the m points cover the space is at
-    most twice the smallest possible for any m points (Gonzalez 1985). Only m + 1 rows of distances are computed.
+    The first is the farthest from a random point. Balls of radius 2 r around the m points cover the space, if r is the
+    smallest radius with which balls around the best m points would cover it (Gonzalez 1985). Only the distances from
+    m + 1 points are computed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Shortest paths in a neighbour graph: the geodesic distances of Isomap, computed row by row on demand."""
+"""Compute the geodesic distances of Isomap, lengths of shortest paths in a neighbour graph, row by row on demand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points
 
 
 class GraphGeodesic(MetricSpace):
-    """n points with the length of the shortest path between them in a neighbour graph (Tenenbaum et al. 2000).
+    """n points; the distance of two is the length of the shortest path in a neighbour graph (Tenenbaum et al. 2000).
 
     `distances(i, j)` runs Dijkstra's algorithm from each of the points i, or from each of the points j if j is shorter.
     `from_table` builds the graph from coordinates.
@@ -56,11 +56,11 @@ class GraphGeodesic(MetricSpace):
     def from_table(
         cls, X: Any, n_neighbors: int = 10, *, metric: Any = "euclidean", n_threads: int = 1
     ) -> GraphGeodesic:
-        """Return the geodesics of the graph that connects each row of a table to its nearest neighbours.
+        """Return the space for the graph that connects each row of a table to its nearest neighbours.
 
-        If the graph has several components, they are connected by the shortest bridges, with a warning: the shortest
-        edge out of each component but the largest is added, as in Borůvka's algorithm for minimum spanning trees, until
-        one component remains.
+        If the graph has several components, it is connected by additional edges, called bridges, and a warning is
+        issued. As in Borůvka's algorithm for minimum spanning trees, the shortest edge out of each component but the
+        largest is added, and this is repeated until one component remains.
 
         Parameters
         ----------
@@ -106,7 +106,8 @@ class GraphGeodesic(MetricSpace):
 def connect_components(graph: Matrix, closest: Closest) -> Matrix:
     """Return a graph, CSR (n, n), with bridges added between its components; warn if there are several components.
 
-    `closest(a, b)` returns the nearest points of two sets, one of each, and their distance.
+    For two sets of points, `closest(a, b)` returns the point of a and the point of b that are nearest to each other,
+    and their distance.
     """
     n, bridges = graph.shape[0], []
     count, part = csgraph.connected_components(graph, directed=False)
@@ -125,7 +126,7 @@ def connect_components(graph: Matrix, closest: Closest) -> Matrix:
     warn(
         f"the neighbour graph has {count} components, of {_largest(sizes)} points; they are connected by"
         f" {plural(len(bridges), 'bridge')}, of length {lengths} between points {i[length.argmax()]} and"
-        f" {j[length.argmax()]}; a larger n_neighbors may connect them better",
+        f" {j[length.argmax()]}; a larger n_neighbors could connect them without bridges",
     )
     rows = np.concatenate([entry_rows(graph), i])
     columns, values = np.concatenate([graph.indices, j]), np.concatenate([graph.data, length])

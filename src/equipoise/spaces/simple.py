@@ -1,4 +1,4 @@
-"""Spaces with distances from a formula (norms, the sphere, the discrete metric) or from a matrix."""
+"""Spaces whose distances come from a formula (norms, the sphere, the discrete metric) or from a matrix."""
 
 from __future__ import annotations
 

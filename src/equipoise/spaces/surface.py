@@ -1,4 +1,4 @@
-"""Triangulated surfaces: checks, edge lengths, and the connections between faces."""
+"""Check triangulated surfaces, and compute their edge lengths and the connections between their faces."""
 
 from __future__ import annotations
 
@@ -89,12 +89,15 @@ def _check_connected(faces: Array, n: int) -> None:
 
 @dataclass(frozen=True)
 class Surface:
-    """A triangulated surface as half-edges; half-edge 3 f + k runs from vertex k to k + 1 (modulo 3) of face f."""
+    """A triangulated surface, stored as the three half-edges of each face.
+
+    A half-edge is a side of a face with a direction: 3 f + k runs from vertex k to vertex k + 1 (modulo 3) of face f.
+    """
 
     faces: Array  # (m, 3), int32
     lengths: Array  # (m, 3), of the half-edges
     twins: Array  # (m, 3), int32: the same edge in the adjacent face, or −1 at a boundary
-    bends: Array  # (n,), uint8: the vertices at which a shortest path may bend
+    bends: Array  # (n,), uint8: whether a shortest path can bend at each vertex
     indptr: Array  # (n + 1,): start of the half-edges of each vertex in `leaving`
     leaving: Array  # (3 m,): the half-edges that leave each vertex
 
@@ -150,10 +153,10 @@ def _half_edge_twins(faces: Array) -> Array:
 
 
 def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
-    """Return, for each vertex, whether a shortest path may bend there, as uint8.
+    """Return, for each vertex, whether a shortest path can bend there, as uint8.
 
-    A path may bend at a vertex whose angles add up to more than 2π, at a vertex on the boundary, and at a vertex where
-    several fans of faces meet.
+    A path can bend at a vertex whose angles add up to more than 2π, at a vertex on the boundary, and at a vertex where
+    several fans meet; a fan consists of faces that are connected by common edges at the vertex.
     """
     at, corners = faces.ravel(), np.arange(faces.size)
     ab, ca = lengths.ravel(), lengths[:, [2, 0, 1]].ravel()  # the two edges at each corner

@@ -1,4 +1,4 @@
-"""Geodesic distances on a triangulated surface: exact, or by the heat method."""
+"""Compute geodesic distances on a triangulated surface: exactly, or by the heat method."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class MeshGeodesic(MetricSpace):
     faces : array-like of int, shape (m, 3)
         Vertex indices of each triangle.
     method : {"heat", "exact"}, default="heat"
-        "exact" unfolds straight lines from face to face (Chen & Han 1990; Xin & Wang 2009). "heat" solves two sparse
+        "exact" follows straight lines over unfolded faces (Chen & Han 1990; Xin & Wang 2009). "heat" solves two sparse
         linear systems per source vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: it is
         faster on large meshes, and its distances are smoother, with errors of a few per cent. The distance by "heat"
-        from x to y may differ from that from y to x; if both are computed, as for `matrix()`, their mean is returned.
+        from x to y can differ from that from y to x; if both are computed, as for `matrix()`, their mean is returned.
     n_threads : int, default=1
         Number of threads for method="exact".
     """

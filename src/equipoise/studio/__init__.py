@@ -1,4 +1,4 @@
-"""The studio: a web application that shows a map while it is optimised and lets the user change its parameters."""
+"""The studio: a web page that shows a map during its optimisation and lets the user change the method's parameters."""
 
 from __future__ import annotations
 

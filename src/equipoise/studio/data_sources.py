@@ -29,7 +29,7 @@ class GivenData:
 
 
 class DataSources:
-    """The data sets of a studio by name.
+    """Loads the data sets of a studio by name, and stores uploaded files as new data sets.
 
     A name begins with `named:` for a bundled data set or toy shape, as in `named:digits`, and with `file:` for a file
     in the folder, as in `file:table.csv`. The data set that the studio was started with has the name `given:`.
@@ -56,8 +56,8 @@ class DataSources:
         return "named:digits" if self.given is None else GIVEN
 
     def names(self) -> dict[str, list[tuple[str, str]]]:
-        """Return the names and titles of all data sets, by kind."""
-        # A cleaner of temporary folders may have removed ours.
+        """Return a dictionary from kinds of data sets, such as "Files", to their pairs (name, title)."""
+        # The operating system may have deleted the folder if it is temporary.
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         files = sorted(path.name for path in found if path.suffix in SUFFIXES and path.is_file())
         kinds = {
@@ -97,16 +97,16 @@ class DataSources:
         return path
 
     def store(self, name: str, content: bytes) -> str:
-        """Check an uploaded table, store it in the folder, and return its name as a data set."""
+        """Check an uploaded table, store it in the folder, and return the name of its data set, `file:` + file name."""
         if len(content) > self.limit:
             raise ValueError(f"the file exceeds the limit of {format_size(self.limit)}; use fewer rows or columns")
         original = PurePosixPath(name.replace("\\", "/")).name
         plain = PurePosixPath(re.sub(r"[^\w.-]+", "_", original).lstrip("."))
         _check_format(plain.suffix.lower(), original)
-        # The hash keeps the name if the same file is uploaded again, so that links work, and differs for other content.
+        # The hash of the content: a file that is uploaded again gets the same name, so that links keep working.
         stored = f"{plain.stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{plain.suffix.lower()}"
         path = self.path(stored)
-        with self._storing:  # one at a time, because reading a table may need many times its size in memory
+        with self._storing:  # one at a time, because reading a table can need many times its size in memory
             others = sum(size for name, (_, size) in self._uploads.items() if name != stored)
             if others + len(content) > self._total:
                 raise ValueError(
@@ -142,7 +142,7 @@ def _check_format(suffix: str, name: str) -> None:
 
 
 def public_message(error: BaseException) -> str:
-    """Return the message of an error; for an OSError, without the path, which users of the page should not see."""
+    """Return the message of an error. The path in an OSError is omitted, because users of the page must not see it."""
     message = error.strerror if isinstance(error, OSError) else str(error)
     return message or type(error).__name__
 
@@ -153,7 +153,7 @@ def format_size(size: int) -> str:
 
 
 def read_table(path: Path) -> Dataset:
-    """Read a data file.
+    """Read a data file and choose its labels.
 
     The labels are the last text column that `read_column` returns as classes and that is not an identifier
     (`Classes.is_identifier`). Without such a column, the labels are those returned by `data.read`, if any.

@@ -1,4 +1,4 @@
-"""Limits of a studio on connections, pages and uploads, and on the memory and time of a page."""
+"""Limits the connections, open pages and uploads of a studio, and the memory and playing time of each page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MB, GB = 2**20, 2**30
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a studio. The defaults are estimates of what suffices, not results of measurements.
+    """Upper limits on what the clients of a studio can use. The defaults are estimates of what suffices, not measured.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ class Limits:
     pages : int, default=20
         Maximum number of open pages. Each has its own thread, data and runs.
     memory : int, default=4 * 2**30
-        Maximum memory of the runs of a page, in bytes, as estimated before they start.
+        Maximum memory of the runs of a page, in bytes. The memory is estimated before the runs start.
     play : float, default=3600.0
         Seconds after which a playing run is paused; the Play button continues it.
     idle : float, default=60.0
-        Seconds that a client may take to send the header of a request, or wait between two requests.
+        Maximum time in seconds for sending the header of a request, and maximum pause between two requests.
     body : float, default=600.0
-        Seconds that a client may take to send the body of a request.
+        Maximum time in seconds for sending the body of a request.
     stall : float, default=30.0
         Seconds after which a connection is closed if its client has accepted none of the data waiting for it.
     """

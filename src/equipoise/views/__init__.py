@@ -1,1 +1,1 @@
-"""Plots and pages of maps. matplotlib and Bokeh are imported only when something is drawn."""
+"""Draw maps as plots and pages. matplotlib and Bokeh are imported only when something is drawn."""

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ..problems.forces import Problem
 
 SPACING = 1 / 22  # minimum distance between two arrows, as a fraction of the larger side of the map; chosen
-LONGEST = 2.0  # length of an arrow at the 98 % quantile, in units of that distance; chosen
+LONGEST = 2.0  # length of an arrow at the 98 % quantile, in units of that minimum distance; chosen
 
 
 def draw_forces(axes: Any, Y: Array, problem: Problem, theme: Theme) -> None:
-    """Draw the attraction and repulsion on points of a map Y (n, 2) as arrows on one scale.
+    """Draw the attraction and repulsion on points of a map Y (n, 2) as arrows, all on the same scale.
 
-    Only points that are far enough apart get arrows. At equilibrium the two arrows of a point are opposite
-    and equally long.
+    Only points that are far enough apart get arrows. At equilibrium the two arrows of a point have the same length and
+    opposite directions.
     """
     forces = {"attraction": problem.attraction(Y), "repulsion": problem.repulsion(Y)}
     spacing = SPACING * float(np.ptp(Y, axis=0).max())

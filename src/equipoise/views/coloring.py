@@ -1,4 +1,4 @@
-"""Colours of points by class or by a numeric value."""
+"""Choose the colours of points, by class or by a numeric value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ def assign_colors(classes: Classes, centers: Array) -> Array:
 
 
 def color_limits(numbers: Numbers) -> tuple[float, float]:
-    """Return the values at the two ends of the colour ramp."""
+    """Return the numbers that are shown in the first and the last colour of the ramp.
+
+    These are the 1 % and 99 % quantiles, so that a few extreme values do not use up most of the colours. If the
+    quantiles are equal, they are the minimum and the maximum instead.
+    """
     known = numbers.values[np.isfinite(numbers.values)]
     if not len(known):
         return 0.0, 1.0
@@ -39,7 +43,11 @@ def color_limits(numbers: Numbers) -> tuple[float, float]:
 
 
 def color_ramp(theme: Theme) -> list[str]:
-    """Return 256 colours of viridis (van der Walt & Smith 2015), without those too close to the background."""
+    """Return the colours for numbers from low to high, as 256 hexadecimal codes.
+
+    The colours are evenly spaced in the part of the colour map viridis (van der Walt & Smith 2015) that is visible on
+    the background of the theme.
+    """
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

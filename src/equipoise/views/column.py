@@ -1,4 +1,4 @@
-"""A column of values, one per point, read as numbers or as classes."""
+"""Read a column of values, one per point, as numbers or as classes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Numbers:
     values : ndarray of float64, shape (n,)
         NaN where missing.
     integral : bool, default=False
-        Whether all values are integers; False for an array of floats, even if these are integers.
+        Whether all values are integers; False for an array of dtype float, even if it contains only integers.
     dates : bool, default=False
         Whether the values are dates, in seconds since 1970 (UTC).
     """
@@ -155,15 +155,17 @@ def _natural_key(name: str) -> list[Any]:
 
 
 def _named_classes(name: str, argument: str, numbers: Array | None, missing: Array, names: Any) -> Classes:
-    """Return integers as classes, named by `names`."""
+    """Return integers as classes; the integer i is the class `names[i]`."""
     names = tuple(str(label) for label in names)
     if numbers is None:
-        raise ValueError(f"{argument} must contain integers if names is given, but contains other values; omit names")
+        raise ValueError(
+            f"{argument} must contain integers if `names` is given, but contains other values; omit `names`"
+        )
     wrong = ~missing & ~((numbers >= 0) & (numbers < len(names)) & (numbers == np.round(numbers)))
     if wrong.any():
         i = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"{argument} is {numbers[i]:.15g} at row {i}, but with names it must be an integer from 0 to"
-            f" len(names) - 1 = {len(names) - 1}"
+            f"row {i} of {argument} is {numbers[i]:.15g}, but if `names` is given, each value must be an integer from 0"
+            f" to len(names) - 1 = {len(names) - 1}; correct this value, or add the missing names"
         )
     return Classes(name, np.where(missing, -1, numbers).astype(np.int32), names)

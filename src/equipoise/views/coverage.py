@@ -12,7 +12,9 @@ CELL = 4  # pixels per side of a cell; chosen smaller than most dots
 
 
 class Coverage:
-    """A grid of covered cells, stored as a summed-area table so that the coverage of a box takes four lookups.
+    """Divides the axes into square cells, and stores which of them are covered by drawn objects.
+
+    The cells are stored as a summed-area table, so that the covered fraction of any box takes four lookups.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Read columns of dates as seconds since 1970, and find out how many characters are needed to show them."""
+"""Read columns of dates as seconds since 1970, and find how many characters are needed to show such dates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ YEARS = (
 def read_dates(values: Array, missing: Array) -> Array | None:
     """Return dates as seconds since 1970 (UTC), NaN where missing.
 
-    Return None if all values are missing, or if one of the others is not a date in the years 1 to 9999.
+    Return None if all values are missing, or if a value that is present is not a date in the years 1 to 9999.
     """
     known = values[~missing]
     if not len(known):

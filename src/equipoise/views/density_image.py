@@ -1,4 +1,4 @@
-"""Images of point density, for maps with too many points to draw each one."""
+"""Draw the density of points as an image, for maps with too many points to draw each one."""
 
 from __future__ import annotations
 

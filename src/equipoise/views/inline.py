@@ -1,4 +1,4 @@
-"""Parts of self-contained HTML pages: Bokeh's scripts, plots and arrays, all inline."""
+"""Make the parts of self-contained HTML pages: Bokeh's scripts, plots and arrays, all inline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ JS_ARRAYS = {
 
 
 def bokeh_scripts(feature: str, *components: str) -> str:
-    """Return the inline scripts of `components` of Bokeh; without Bokeh, raise ImportError naming `feature`."""
+    """Return the scripts of some `components` of Bokeh, to be written into a page.
+
+    If Bokeh is not installed, raise ImportError; the message says that `feature` needs Bokeh.
+    """
     try:
         from bokeh.resources import Resources
     except ImportError as error:
@@ -41,7 +44,7 @@ def read_script(name: str, package: str = __package__) -> str:
 
 
 def render_page(name: str, package: str, scripts: dict[str, str], parts: dict[str, str]) -> str:
-    """Return the template `name`.html of a package as a page in which only its own scripts may run.
+    """Fill in the template `name`.html of a package, and return a page in which only known scripts can run.
 
     The content security policy of the page is computed before `parts` are filled in, so that scripts in `parts` cannot
     run. The policy replaces the placeholder `policy` of the template, and the text of elements.js and

@@ -31,8 +31,8 @@ RINGS = np.multiply.outer(np.arange(0, REACH, 0.35), np.column_stack([np.cos(_AN
 def class_centers(points: Array, classes: Classes) -> Array:
     """Return the most central point of each of the c classes, (c, d); NaN for a class without points.
 
-    This is the point with the smallest median distance to its class, among at most 500 points of the class. The mean
-    would not do, because it may lie between two islands.
+    This is the point with the smallest median distance to its class, among at most 500 points of the class. The mean is
+    not used, because it can lie far from all points of a class that consists of several islands.
     """
     centers = np.full((len(classes.names), points.shape[1]), np.nan)
     order = np.argsort(classes.codes, kind="stable")
@@ -103,7 +103,7 @@ def _shorten(name: str) -> str:
 
 
 class _Placement:
-    """Find positions for names one by one, avoiding points and earlier names; all coordinates are in pixels."""
+    """Finds positions for names one by one, avoiding points and earlier names; all coordinates are in pixels."""
 
     def __init__(self, frame: Any, pixels: Array, codes: Array, drawn: Array):
         self.frame, self.low, self.high = frame, np.array([frame.x0, frame.y0]), np.array([frame.x1, frame.y1])

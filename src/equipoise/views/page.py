@@ -1,4 +1,4 @@
-"""Interactive maps as self-contained HTML pages: zoom, hover, search and select points."""
+"""Write interactive maps as self-contained HTML pages: users can zoom, and hover over, search and select points."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def page(
         columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
         color_index = 0
     elif names is not None:
-        raise ValueError("names requires color; pass the class of each point as color, or omit names")
+        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
     points, layout = in_plane(Y)
     notes = [f"This plot shows {layout}."] if layout else []
     chosen = list(columns.values())[color_index] if color_index >= 0 else None
@@ -168,7 +168,7 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
 
 
 def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
-    """Return a column as JSON for the script.
+    """Return a column as a dict that can be written as JSON for the script of the page.
 
     A column with more than MAX_CLASSES classes gets colours only if it is `chosen` to colour the points.
     """
@@ -195,11 +195,11 @@ def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]
 
 
 def _images(images: Array) -> dict[str, Any]:
-    """Return the images as JSON for the script."""
+    """Return the images as a dict that can be written as JSON for the script of the page."""
     if images.nbytes > MAX_IMAGE_BYTES:
         raise ValueError(
-            f"images need {images.nbytes / 2**20:,.0f} MB, but a page is limited to {MAX_IMAGE_BYTES // 2**20} MB;"
-            " make them smaller, as in images[:, ::2, ::2], or show fewer points"
+            f"images need {images.nbytes / 2**20:,.0f} MB, but a page can contain at most {MAX_IMAGE_BYTES // 2**20} MB"
+            " of images; make them smaller, as in images[:, ::2, ::2], or show fewer points"
         )
     height, width = images.shape[1:3]
     channels = images.shape[3] if images.ndim == 4 else 1

@@ -1,4 +1,4 @@
-"""Projections of maps to the plane."""
+"""Project maps to the plane, to draw them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def on_sphere(Y: Array) -> bool:
 def in_plane(Y: Array) -> tuple[Array, str]:
     """Return a map Y (n, d) as points (n, 2), and a description of the projection, empty for d = 2.
 
-    1-D maps get random heights, spheres use the equal-area cylindrical projection, and other maps are projected to
-    their first two principal components.
+    The points of a 1-D map get random heights, maps on a sphere use the equal-area cylindrical projection, and other
+    maps are projected to their first two principal components.
     """
     Y = np.asarray(Y, dtype=np.float64)
     n, d = Y.shape

@@ -1,4 +1,4 @@
-"""Static plots of maps: 1-D as a strip, 3-D in perspective, spheres in the Mollweide projection, others flat."""
+"""Draw static plots of maps: 1-D as a strip, 3-D in perspective, spheres in the Mollweide projection, others flat."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..problems.forces import Problem
+    from ..spaces import GraphIsolines, Isolines
 
 MAX_DOTS = 100_000  # maps with more points are drawn as an image of their density; chosen
 MAX_SIZE = 1000  # points; larger than a figure, and much larger ones take minutes to draw
@@ -42,21 +43,23 @@ def plot(
     images: Any = None,
     forces: Problem | None = None,
     over: Any = None,
+    isolines: Isolines | GraphIsolines | None = None,
 ) -> Figure:
     """Plot a map with matplotlib, with equal axes.
 
-    Above 100,000 points, a flat map shows the density of the points in their mean colour, unless `size` or `images` is
-    given. Maps with more than three dimensions are projected to their first two principal components.
+    Above 100,000 points, a flat map is drawn as an image of the density of its points, in their mean colour, unless
+    `size` or `images` is given. Maps with more than three dimensions are projected to their first two principal
+    components.
 
     Parameters
     ----------
     Y : array-like of shape (n, d) or fitted method
         The map, or a fitted method with the map in `embedding_`.
     color : array-like of shape (n,), optional
-        One value per point. Text, booleans, and integers and dates with at most 20 distinct values are classes, whose
-        names are written near their points; other numbers and dates are coloured from dark to bright. Missing values
-        are grey. Text is an identifier if its number of distinct values exceeds both 200 and half the number of points
-        that have a value; all points then get the same colour.
+        One value per point. Text and booleans are classes, and so are integers and dates with at most 20 distinct
+        values. The names of classes are written near their points. Other numbers and dates are coloured from dark to
+        bright. Missing values are grey. Text is an identifier if its number of distinct values exceeds both 200 and
+        half the number of points that have a value; all points then get the same colour.
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""
@@ -72,7 +75,10 @@ def plot(
     forces : Problem, optional
         Problem whose attraction and repulsion are drawn as arrows at some of the points; 2-D maps only.
     over : array-like of shape (m, d) or fitted method, optional
-        The map in which `transform` placed the rows of Y; drawn below them in grey.
+        The map in which `transform` placed the points of Y. It is drawn in grey, behind the points of Y.
+    isolines : Isolines or GraphIsolines, optional
+        Result of `spaces.isolines` with the same Y, or of a graph of the same points; drawn over the points, from dark
+        to bright with the distance. 2-D maps only.
 
     Returns
     -------
@@ -82,9 +88,8 @@ def plot(
     theme, size = DARK if dark else LIGHT, _check_size(size, title)
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
-        raise ValueError("names requires color; pass the class of each point as color, or omit names")
-    if forces is not None and Y.shape[1] != 2:
-        raise ValueError(f"forces requires a 2-D map, got {Y.shape[1]}-D; omit forces")
+        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
+    _check_overlays(Y, forces, isolines)
     if images is not None:
         from .thumbnails import check_images
 
@@ -116,14 +121,40 @@ def plot(
         drawn = np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
     else:
         drawn = _draw_dots(axes, points, colors, column, size)
-    if forces is not None:
-        from .arrows import draw_forces
-
-        draw_forces(axes, points, forces, theme)
+    _draw_overlays(axes, points, forces, isolines, theme)
     if isinstance(column, Classes):
         _draw_names(axes, centers, points, column, theme, note, drawn)
     figure: Figure = axes.figure
     return figure
+
+
+def _draw_overlays(axes: Any, points: Array, forces: Problem | None, isolines: Any, theme: Theme) -> None:
+    """Draw the arrows of forces and the isolines, if there are any."""
+    if forces is not None:
+        from .arrows import draw_forces
+
+        draw_forces(axes, points, forces, theme)
+    if isolines is not None:
+        from .isoline_drawing import draw_isolines
+
+        draw_isolines(axes, isolines, points, theme)
+
+
+def _check_overlays(Y: Array, forces: Problem | None, isolines: Any) -> None:
+    """Raise ValueError unless the map Y is 2-D if there are forces or isolines, and the isolines are those of Y."""
+    if forces is not None and Y.shape[1] != 2:
+        raise ValueError(f"`forces` can be drawn only on a 2-D map, but Y is {Y.shape[1]}-D; omit `forces`")
+    if isolines is None:
+        return
+    if Y.shape[1] != 2:
+        raise ValueError(f"`isolines` can be drawn only on a 2-D map, but Y is {Y.shape[1]}-D; omit `isolines`")
+    if len(isolines.values) != len(Y):
+        raise ValueError(
+            f"`isolines` is for {len(isolines.values):,} points, but Y has {len(Y):,}; use the same points"
+        )
+    drawn = getattr(isolines, "lines", None)
+    if drawn is not None and not np.array_equal(isolines.positions, Y):
+        raise ValueError("`isolines` was computed for other positions; pass the same Y to spaces.isolines")
 
 
 def _check_reference(over: Any, d: int) -> Array:
@@ -295,7 +326,7 @@ def _to_2d(axes: Any, points: Array) -> Array:
 def _draw_names(
     axes: Any, centers: Array, points: Array, classes: Classes, theme: Theme, note: str, drawn: Array
 ) -> None:
-    """Draw the class names, and add to the note how many did not fit."""
+    """Draw the class names. If some did not fit, add their number to the note below the map."""
     left_out = draw_names(axes, _to_2d(axes, centers), _to_2d(axes, points), classes, theme, drawn)
     if left_out:
         missing = f"{left_out:,} of {len(classes.names):,} class names did not fit"

@@ -1,4 +1,4 @@
-"""Content security policies, which allow a page to run only its own scripts and to load nothing."""
+"""Write content security policies, which allow a page to run only its own scripts and to load nothing else."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ META = '<meta http-equiv="Content-Security-Policy" content="{}">'
 
 
 def policy_element(html: str) -> str:
-    """Return the <meta> element with the policy of a self-contained page, which may load nothing.
+    """Return the <meta> element with a policy that lets a self-contained page run its scripts but load no files.
 
     Parameters
     ----------
     html : str
-        The page before its data are filled in; only the scripts that it contains now may run.
+        The page before its data are filled in. Scripts in the data filled in later cannot run.
     """
     directives = (
         "default-src 'none'",

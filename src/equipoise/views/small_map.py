@@ -1,4 +1,4 @@
-"""One small map among several in a figure."""
+"""Draw a small map, as one of several in a figure."""
 
 from __future__ import annotations
 

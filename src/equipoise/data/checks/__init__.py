@@ -1,1 +1,1 @@
-"""Checks of input before any computation; errors name the row, the column and the remedy."""
+"""Check the input before any computation; errors name the row and the column at fault, and a remedy."""

@@ -1,4 +1,4 @@
-"""Checks of the input of MDS: dissimilarities, some of which may be missing, and pair weights."""
+"""Check the input of MDS: dissimilarities, some of which can be missing, and the weights of pairs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LARGEST = 1e12  # stress uses float32, which loses precision for squares beyond 
 def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
     """Return dissimilarities (n, n) as float64: dense with NaN for missing ones, or CSR with the known pairs.
 
-    Those that are not missing must be finite and nonnegative. A dense matrix must be symmetric with a zero diagonal; a
-    sparse matrix may store a pair in one direction or, with equal values, in both.
+    The known dissimilarities must be finite and nonnegative. A dense matrix must be symmetric with a zero diagonal. A
+    sparse matrix stores each known pair of points as (i, j), as (j, i), or as both with equal values.
     """
     if sparse.issparse(D):
         return _check_known_pairs(check_distances(D, name), name)
@@ -41,7 +41,7 @@ def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix")
 
 
 def _check_known_pairs(D: Matrix, name: str) -> Matrix:
-    """Return the known distances as symmetric CSR; one that is stored in one direction only is used for both."""
+    """Return the known distances as symmetric CSR; a distance stored only for (i, j) is used for (j, i) too."""
     known = D.copy()
     known.data = np.ones_like(D.data)
     both = known + known.T
@@ -91,7 +91,7 @@ def check_pair_weights(W: Any, n: int) -> Matrix:
 
 
 def warn_if_not_metric(D: Array) -> None:
-    """Warn if one of TRIPLES sampled triples of points violates the triangle inequality in the distances D (n, n)."""
+    """Warn if the distances D (n, n) violate the triangle inequality for one of TRIPLES sampled triples of points."""
     n = len(D)
     i, j, k = np.random.RandomState(0).randint(n, size=(3, TRIPLES))
     with np.errstate(invalid="ignore"):

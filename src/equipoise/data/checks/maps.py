@@ -21,7 +21,7 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     name : str, default="Y"
         Name of the argument, for error messages.
     shape : tuple of int, default=None
-        Required shape (n_samples, n_components); any by default.
+        Required shape (n_samples, n_components); by default any shape (n, d).
     keep_float32 : bool, default=False
         Keep the dtype of a float32 map. By default every map is converted to float64.
 

@@ -1,4 +1,4 @@
-"""Checks of metric tensors returned by a user-defined function."""
+"""Check the metric tensors that a user-defined function returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_tensors(G: Array, call: str, n: int, d: int) -> None:
     G : array, shape (d, d) or (n, d, d)
         One metric tensor for all points, or one per point.
     call : str
-        The call that returned G, for error messages.
+        The call that returned G, such as "g(Y)", for error messages.
     n, d : int
         Number of points and of dimensions.
     """

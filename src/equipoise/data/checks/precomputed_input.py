@@ -1,4 +1,4 @@
-"""Checks of precomputed input: neighbours, affinities, and distances to new points."""
+"""Check precomputed input: neighbours, affinities, and distances from new points to fitted points."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _two_tables(X: Any) -> tuple[Array, Array]:
         )
     if indices.dtype.kind not in "iu":
         raise ValueError(
-            f"indices must be integers, got {indices.dtype}; the pair is (indices, distances), while scikit-learn's"
-            " kneighbors returns (distances, indices)"
+            f"indices must be integers, got {indices.dtype}; pass the pair (indices, distances), in this order:"
+            " scikit-learn's kneighbors returns (distances, indices)"
         )
     if distances.dtype.kind not in "iuf":
         raise ValueError(f"distances must be numbers, got {distances.dtype}")
@@ -85,8 +85,8 @@ def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None
     if missing.size:
         i, t = missing[0]
         raise ValueError(
-            f"row {first + i} of indices has -1 at column {t}: the search found too few neighbours; request"
-            " fewer, or search more thoroughly (nprobe or efSearch in faiss)"
+            f"row {first + i} of indices has -1 at column {t}, which means that the search found fewer neighbours than"
+            " requested; request fewer, or search more thoroughly (nprobe or efSearch in faiss)"
         )
     outside = np.argwhere((indices < 0) | (indices >= n))
     if outside.size:

@@ -1,4 +1,4 @@
-"""Checks of tables in any container (arrays, tensors, chunked arrays, data frames) and of distance matrices."""
+"""Check tables in any container (arrays, tensors, chunked arrays, data frames), and distance matrices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def as_array(X: Any) -> Any:
     Raise ValueError if an entry is masked, the number of rows is unknown, a column contains dates or categories, or two
     columns have the same name. An array whose elements are not aligned, such as a view of a byte buffer, is copied,
     because the compiled core needs aligned elements. Arrays of dask, zarr and PyTorch are recognised by their
-    attributes, without an import.
+    attributes, so these packages are not imported.
     """
     if isinstance(X, np.ma.MaskedArray):
         return _aligned(_unmasked(X))
@@ -111,7 +111,7 @@ def _require_numbers(X: Any) -> None:
 
 
 def _read(X: Any) -> Array:
-    """Return a chunked array (n, D) as float64, read in blocks of whole chunks to avoid a second copy."""
+    """Return a chunked array (n, D) as float64, read in blocks of whole chunks to avoid a second copy of the table."""
     kind = np.dtype(X.dtype).kind
     if kind not in "biuf":
         raise ValueError(f"X must contain numbers, but its dtype is {X.dtype}; convert it with X.astype(float)")
@@ -132,8 +132,8 @@ def _read_sparse(X: Any) -> Matrix:
 def _spans(chunks: Any, length: int, largest: int) -> list[slice]:
     """Return slices of whole chunks that cover an axis, each of up to `largest` entries but at least one chunk.
 
-    `chunks` is a tuple with the length of each chunk (dask), one length for all chunks (zarr, HDF5), or None without
-    chunks.
+    `chunks` is a tuple with the length of each chunk (dask), one length for all chunks (zarr, HDF5), or None if
+    the axis is not divided into chunks.
     """
     if isinstance(chunks, tuple):
         ends = np.cumsum(chunks).tolist()
@@ -155,7 +155,8 @@ def check_table(X: Any, min_rows: int = 2, order: str = "C") -> Array:
     min_rows : int, default=2
         Minimum number of rows.
     order : "C" or "rows", default="C"
-        "C" returns a C-contiguous array; with "rows" the result may have gaps between its rows.
+        Memory layout of the result: "C" is a C-contiguous array; "rows" also allows gaps between the rows, as in
+        `X[:, :5]`.
     """
     columns = column_names(X)
     X = check_rows(X, min_rows, accept_sparse=False, order=order)
@@ -196,13 +197,16 @@ def _require_rows(X: Any, min_rows: int) -> None:
 def _aligned(X: Any) -> Any:
     """Return X, or an aligned copy if it is an array of elements that are not aligned, such as a view of a byte buffer.
 
-    NumPy does not pass such an array to BLAS, so its products would differ in the last digits.
+    NumPy does not pass an unaligned array to BLAS, so products with it would differ in the last digits.
     """
     return X.copy() if isinstance(X, np.ndarray) and not X.flags.aligned else X
 
 
 def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
-    """Return whether X is a float64 array (n, D), n >= `min_rows`, D >= 1, in the layout `order` of `check_table`."""
+    """Return whether X is a float64 array (n, D) with n >= `min_rows`, D >= 1 and the layout `order`.
+
+    `check_table` explains `order`. `check_rows` returns such an array unchanged.
+    """
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         return False
     has_layout = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
@@ -225,7 +229,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
     """Return a distance matrix (n, n) as float64, dense or CSR.
 
     Distances must be finite and nonnegative. A dense matrix must be symmetric with a zero diagonal. The stored entries
-    of CSR are the distances to neighbours; those on the diagonal are removed.
+    of a CSR matrix are the distances to neighbours; entries on its diagonal are removed.
     """
     D = as_numbers(D, order="C", accept_sparse="csr", ensure_min_samples=2)
     D = _aligned(D)

@@ -1,4 +1,4 @@
-"""Readers of data files; errors name the file, the line or row, and the column."""
+"""Read data files; errors name the file, the line or row, and the column."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def read(
     Parameters
     ----------
     source : str, Path or binary file
-        A file, whose suffix determines its format; a folder of images or a Zarr store; "-" for CSV from standard
-        input; or a stream of CSV opened in binary mode.
+        A file, whose suffix determines its format (see `READERS`); a folder of images or a Zarr store; "-" for CSV
+        from standard input; or a binary stream of CSV.
     columns : sequence of str, default=None
         Columns to embed; None for all numeric columns except `label` and `id`.
     label : str, default=None
@@ -45,7 +45,8 @@ def read(
     Returns
     -------
     dataset : Dataset
-        Columns that are not selected are in `dataset.extra`, but unselected columns of X in AnnData are dropped.
+        `dataset.extra` contains the columns that are not selected. Exception: if `columns` selects some columns of X
+        in an AnnData file, the others are dropped.
 
     Raises
     ------
@@ -64,7 +65,7 @@ def read(
             raise TypeError(f"{role} must be the name of a column or None, got {name!r}")
     selection = Selection(None if columns is None else tuple(map(str, columns)), label, id)
     if selection.columns == ():
-        raise ValueError("columns is empty; name the columns to embed, or use None for all numeric columns")
+        raise ValueError("`columns` is empty; name the columns to embed, or use None for all numeric columns")
     if not isinstance(source, str | Path):
         return read_text_table(source, "stream", selection)
     if str(source) == "-":

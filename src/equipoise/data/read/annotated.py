@@ -1,4 +1,4 @@
-"""Read AnnData from H5AD files or Zarr stores: X with `obs_names`, `var_names` and `obs`."""
+"""Read AnnData from H5AD files and Zarr stores: X, its row and column names, and the columns of `obs`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _check_in_separate_process(path: Path) -> None:
         )
     if status:  # Python failed before reading the file, or the process was killed, for example because memory ran out
         warn(
-            f"{path} could not be checked in a separate process ({reason}); if the file is damaged, reading it may"
+            f"{path} could not be checked in a separate process ({reason}); if the file is damaged, reading it can"
             " crash this process"
         )
 

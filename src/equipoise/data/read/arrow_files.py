@@ -21,7 +21,7 @@ Load = Callable[[Sequence[str]], Iterator[Any]]  # column names → their values
 
 
 def read_parquet(path: Path, selection: Selection) -> Dataset:
-    """Return the data set of a Parquet file: X with the columns to embed in float64, and the others in `extra`."""
+    """Return the data set of a Parquet file: X has the columns to embed, in float64; `extra` has the other columns."""
     from pyarrow import parquet
 
     with decoding(str(path), "Parquet"):
@@ -48,7 +48,7 @@ def read_parquet(path: Path, selection: Selection) -> Dataset:
 
 
 def read_feather(path: Path, selection: Selection) -> Dataset:
-    """Return the data set of a Feather (Arrow IPC) file, with the same contents as from `read_parquet`."""
+    """Return the data set of a Feather (Arrow IPC) file, with X and `extra` as in `read_parquet`."""
     from pyarrow import OSFile, ipc
 
     with decoding(str(path), "Feather"):

@@ -1,4 +1,4 @@
-"""Interpretation of a cell of a text table: a number, a missing value, or text."""
+"""Find out whether a cell of a text table is a number, a missing value or text, and convert it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of decoder errors on damaged files to ValueError."""
+"""Convert the errors that decoders raise for damaged files to ValueError."""
 
 from __future__ import annotations
 

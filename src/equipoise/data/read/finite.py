@@ -1,4 +1,4 @@
-"""Checks of numeric tables from files: shape, type, finite values."""
+"""Check the shape, the type and the values of numeric tables read from files."""
 
 from __future__ import annotations
 

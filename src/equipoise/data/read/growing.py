@@ -1,4 +1,4 @@
-"""Tables and columns of unknown length that are filled block by block."""
+"""Collect blocks of rows into tables and columns whose length is not known in advance."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GrowingTable:
 class SideColumn:
     """A column that is not embedded: float64 if all of its values are numbers, otherwise text.
 
-    Cells may be missing. A column without any value is text, and so is every column with `is_text=True`.
+    Cells can be missing. A column without any value is text, and so is every column with `is_text=True`.
     """
 
     SHARED = 10_000  # distinct strings up to which equal ones share an object; chosen: row names are all distinct

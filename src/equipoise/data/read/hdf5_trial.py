@@ -1,4 +1,4 @@
-"""Program that reads a whole HDF5 file and discards the data: if this process crashes, the file is damaged."""
+"""Read a whole HDF5 file and discard the data, as a separate process: if that crashes, the file is damaged."""
 
 from __future__ import annotations
 

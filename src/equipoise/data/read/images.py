@@ -1,4 +1,4 @@
-"""Folders of images of equal size: one row of pixels per image, subfolders as classes."""
+"""Read folders of images of equal size: an image is a row of pixels, and a subfolder is a class."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def read_images(path: Path, selection: Selection) -> Dataset:
     """Return the data set of a folder of images: one row per image, with pixel values from 0 to 255.
 
     A row has height · width values for a greyscale image, and height · width · 3 for a colour image. Images are sorted
-    by path; their paths are the `ids`. The subfolders, if any, are the classes; images outside them have the class
-    "missing". Hidden files and folders are ignored.
+    by path; their paths are the `ids`. The subfolders of `path`, if any, are the classes; images directly in `path`
+    then have the class "missing". Hidden files and folders are ignored.
     """
     source = str(path)
     selection.require_none(source, "a folder of images")
@@ -48,7 +48,7 @@ def read_images(path: Path, selection: Selection) -> Dataset:
 
 
 def _is_visible(file: Path, path: Path) -> bool:
-    """Return whether a path below `path` is a file, and neither it nor one of its folders is hidden."""
+    """Return whether `file` is a file, and neither it nor a folder between `path` and it is hidden."""
     return file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
 
 

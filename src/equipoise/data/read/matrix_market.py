@@ -39,23 +39,23 @@ def read_matrix_market(path: Path, selection: Selection) -> Dataset:
 def _check_header(stream: _SafeStream, path: Path) -> None:
     """Raise if the values are not real, a symmetric matrix is not square, or the matrix is too large for the file.
 
-    SciPy allocates memory according to the header, before it reads the entries.
+    This is checked first, because SciPy allocates memory for the declared matrix before it reads the entries.
     """
     rows, columns, entries, _, field, symmetry = io.mminfo(stream)
     if field not in FIELDS:
         raise ValueError(f"line 1: values of type {field} are not real numbers; store real or integer values")
     if symmetry != "general" and rows != columns:
-        raise ValueError(f"a {symmetry} matrix must be square, got shape ({rows}, {columns})")
+        raise ValueError(f"its header declares a {symmetry} matrix, which must be square, of shape ({rows}, {columns})")
     size = path.stat().st_size * (COMPRESSION if path.suffix.lower() in COMPRESSIONS else 1)
     if entries > size or max(rows, columns) > max(size, EMPTY):
         raise ValueError(
-            f"its header declares the shape ({rows}, {columns}) and {plural(entries, 'entry', 'entries')}, too many for"
-            f" a file of this size; correct the header, or remove empty rows and columns"
+            f"its header declares a matrix of shape ({rows}, {columns}) with {plural(entries, 'entry', 'entries')},"
+            " which is too large for a file of this size; correct the header, or remove empty rows and columns"
         )
 
 
 class _SafeStream:
-    """A binary stream that rejects NUL bytes and ends with a newline: SciPy 1.17 crashes otherwise."""
+    """Reads a binary stream; rejects NUL bytes and adds a missing last newline, because SciPy 1.17 would crash."""
 
     def __init__(self, stream: BinaryIO):
         self._stream, self._last = stream, b""

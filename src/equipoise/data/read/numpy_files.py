@@ -32,14 +32,14 @@ def read_npy(path: Path, selection: Selection) -> Dataset:
 
 
 def read_npz(path: Path, selection: Selection) -> Dataset:
-    """Return the data set of an NPZ file: X is the table chosen by `find_table`; arrays (n,) are the other columns."""
+    """Return the data set of an NPZ file: X (n, D) is found by `find_table`; arrays (n,) are the other columns."""
     with decoding(str(path), "NPZ"), ZipFile(path) as archive:
         arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
     name = find_table(arrays, str(path))
     X = check_numbers(arrays[name], str(path))
     others = {name: array for name, array in arrays.items() if array.shape == X.shape[:1]}
     if selection.columns is not None:
-        message = f"{path}: the table in an NPZ file has no column names; omit columns to embed all of it"
+        message = f"{path}: the table in an NPZ file has no column names; omit `columns` to embed the whole table"
         raise UnknownColumn(message, ())
     selection.check(list(others), str(path))
     return selection.dataset(str(path), X, (), others)

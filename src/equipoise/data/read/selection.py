@@ -1,4 +1,4 @@
-"""Selection of columns: those to embed, the one with the classes and the one with the row names."""
+"""Select columns by name: those to embed, the one with the classes, and the one with the row names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class UnknownColumn(ValueError):
 
 @dataclass(frozen=True)
 class Selection:
-    """Columns selected by name.
+    """The names of the columns that the user selects.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ class Selection:
         """Raise if a column is selected from a file whose columns have no names."""
         if self.named:
             raise UnknownColumn(
-                f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected; omit columns,"
-                " label and id",
+                f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected; omit"
+                " `columns`, `label` and `id`",
                 (),
             )
 
@@ -93,7 +93,7 @@ def _repeated(names: Iterable[str]) -> str | None:
 
 
 def file_stem(source: str) -> str:
-    """Return the name of a file without its folder, its suffix and the suffix of its compression."""
+    """Return the name of a file without folder and suffixes: "digits" for "data/digits.csv.gz"."""
     path = PurePath(source)
     return PurePath(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".zst") else path.stem
 
@@ -111,9 +111,10 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:
-    """Return the class index of each row and the class names, sorted as numbers if all are numbers, else as text.
+    """Return the class index of each row, and the class names.
 
-    Rows without a value get the class "missing". If all other classes are numbers, "missing" comes last.
+    The names are sorted as numbers if all are numbers, else as text. Rows without a value get the class "missing",
+    which comes last if all other names are numbers.
     """
     texts = to_texts(values)
     texts[texts == ""] = MISSING

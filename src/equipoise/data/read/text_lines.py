@@ -50,7 +50,7 @@ def open_lines(stream: BinaryIO, source: str) -> Iterator[Lines]:
 
 
 class Lines:
-    """A text file that is read once, one block of whole lines after the other.
+    """Reads a text file once, in blocks of whole lines; `block` is the current block.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Lines:
         self.number += lines
 
     def first(self) -> bytes:
-        """Return the first line that is not blank, skipping blocks of blank lines; empty if there is none."""
+        """Return the first line that is not blank, or b"" if there is none; advance past blocks of only blank lines."""
         while self.block.isspace():
             self.advance()
         return next((line for line in self.block.splitlines() if line.strip()), b"")
@@ -106,7 +106,7 @@ class Lines:
     def iterate_rows(self, delimiter: str, width: int | None = None) -> Iterator[tuple[list[str], int]]:
         """Yield the rows of the block that are not blank, and the number of the line on which each ends.
 
-        All rows must have `width` cells, by default as many as the first.
+        All rows must have `width` cells; by default as many as the first row.
         """
         reader = csv.reader(self._decoded_lines(), delimiter=delimiter, strict=True, skipinitialspace=True)
         try:
@@ -158,7 +158,7 @@ class Lines:
         return text[:cut]
 
     def _to_utf8(self, raw: bytes) -> bytes:
-        """Return bytes of the stream converted to UTF-8; an empty argument marks the end of the stream."""
+        """Return `raw`, the next bytes of the stream, in UTF-8; an empty `raw` means that the stream has ended."""
         if self._decoder is None:
             return raw
         try:

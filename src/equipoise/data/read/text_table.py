@@ -1,7 +1,7 @@
 """Read CSV and TSV block by block: the numbers are stored once, and the text is never in memory as a whole.
 
-Apache Arrow parses the blocks. A block that it rejects is parsed cell by cell with Python's csv module, which accepts
-more (1e-999, +1, spaces before quotes) and locates the line and the column of an error.
+Apache Arrow parses the blocks. A block that Arrow rejects is parsed cell by cell with Python's csv module:
+this accepts more cells (1e-999, +1, spaces before quotes), and errors name the line and the column.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_text_table(
     """Return the table of a CSV or TSV stream.
 
     The first row is a header if it contains text but no number, or if it contains a selected name. If the header leaves
-    the first column unnamed and no `id` is selected, that column contains the row names.
+    the first column unnamed and no `id` is selected, that column is read as the row names.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def read_text_table(
 
 
 class _TextTable:
-    """Reader of one table; the first rows determine the names and types of the columns."""
+    """Reads one table; its first rows determine the names and types of the columns."""
 
     def __init__(self, lines: Lines, selection: Selection, delimiter: str | None):
         self.lines, self.source, self.selection = lines, lines.source, selection
@@ -81,7 +81,7 @@ class _TextTable:
         return self.selection.dataset(self.source, table.finish(), [self.names[j] for j in self.embedded], others)
 
     def _find_columns(self) -> None:
-        """Determine the names and roles of the columns from the first rows, and drop the header from the block."""
+        """Find out from the first rows how columns are named and which to embed; drop the header from the block."""
         rows, has_header = self._first_rows()
         if not rows:
             raise ValueError(f"{self.source} is empty; expected a table with a row for each point")
@@ -130,7 +130,7 @@ class _TextTable:
         return not all(map(is_missing, cells)) and not any(map(is_number, cells))
 
     def _set_names(self, head: Sequence[str], has_header: bool) -> None:
-        """Name the columns; an unnamed first column, as pandas and R write it, contains the row names."""
+        """Name the columns; if the first has no name, as in files of pandas and R, select it as `id` (row names)."""
         cells = [unmark_formula(cell.strip()) for cell in head] if has_header else [""] * len(head)
         self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
         self.selection.check(self.names, self.source)
@@ -166,7 +166,7 @@ class _TextTable:
         return numeric
 
     def _parse_block(self) -> Array | None:
-        """Return the columns to embed (m, D) of the block, or None if the block must be parsed cell by cell.
+        """Parse the block with Arrow; return the values (m, D) to embed, or None to have it parsed cell by cell.
 
         The result is None if Arrow rejects the block, if a value to embed is not a finite number, or if the block
         contains the first value of a column that was empty in all earlier blocks.
@@ -199,7 +199,7 @@ class _TextTable:
         return X
 
     def _parse_cells(self) -> Array:
-        """Return the columns to embed (m, D) of the block, parsed cell by cell; raise for the first invalid cell."""
+        """Parse the block cell by cell; return the values (m, D) to embed; raise for the first invalid cell."""
         rows, lines = self.lines.rows(self.delimiter, len(self.names))
         X = to_finite([row[j] for row in rows for j in self.embedded])
         if X is None:
@@ -220,14 +220,14 @@ class _TextTable:
         return ValueError(f"{self.source}, line {line}, column {quote(self.names[j])}: {describe_fault(cell)}")
 
     def _check_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
-        """Raise if a column that has been empty so far, and is therefore not embedded, contains a number."""
+        """Raise if the rows contain a number in a column that was empty before, and is therefore not embedded."""
         for j in self.empty:
             for row, line in zip(rows, lines, strict=True):
                 if not self.others[j].is_text and is_number(row[j]):
                     raise ValueError(
-                        f"{self.source}: column {quote(self.names[j])} was not recognised as numeric, because its first"
-                        f" value, {quote(row[j])}, is in line {line}; fill in its missing values, or select the columns"
-                        " to embed"
+                        f"{self.source}: column {quote(self.names[j])} was not recognised as numeric, because it is"
+                        f" empty before line {line}, where its first value is {quote(row[j])}; fill in its missing"
+                        " values, or select the columns to embed"
                     )
 
 

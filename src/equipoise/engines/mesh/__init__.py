@@ -1,1 +1,1 @@
-"""The field of any kernel on a B-spline mesh: planning for every device, and the mesh on the CPU."""
+"""Computes the field of any kernel on a B-spline mesh: plans meshes for all devices, and runs those on the CPU."""

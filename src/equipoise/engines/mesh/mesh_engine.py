@@ -1,9 +1,9 @@
-"""The field of any kernel in linear time, by FFTs on a B-spline mesh (docs/math.md, section 10).
+"""Computes the field of any kernel in linear time, by FFTs on a B-spline mesh (docs/math.md, section 10).
 
-The user sets a tolerance for the force. The engine measures, on the embedding itself, how coarse a mesh may be to keep
-this tolerance. On the CPU a kernel too sharp for an affordable mesh is split into a smooth part and a near part. The
-mesh resolves the smooth part. The near part is zero beyond a short radius and is summed over near pairs. `MeshEngine`
-is the base class of the engines `Grid`, on the CPU, and `Torch`, in PyTorch.
+The user sets `tol`, the maximum relative error of the force. The engine measures, on the embedding itself, how coarse
+the mesh can be without exceeding it. On the CPU, a kernel too sharp for an affordable mesh is split into two parts: a
+smooth part, which the mesh resolves, and a near part, which is zero beyond a short radius and is summed over the pairs
+within this radius. `MeshEngine` is the base class of the engines `Grid`, on the CPU, and `Torch`, in PyTorch.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ CACHE = 4  # kernel transforms cached: the extents of an embedding change by one
 MARGIN = 0.8  # fraction of the tolerance allowed at the checked points
 CHECKED = 128  # points checked, at least
 PAIRS = 2**20  # pairs of a checked point and any point; on small embeddings more points are checked, up to this number
-LOWEST, HIGHEST = -32, 4  # range of levels: the pair error is between tol / 2^16 and 4 tol
+LOWEST, HIGHEST = -32, 4  # range of levels (see ToleranceRecord): the pair error is between tol / 2^16 and 4 tol
 
 Solution = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → Φ (t, m) and ∇Φ (t, m, d)
 
 
 @dataclass
 class ToleranceRecord:
-    """The level at which the mesh of a kernel meets the tolerance, and when this was checked.
+    """How fine a mesh must be for one kernel to meet the tolerance, and when this was last checked.
 
-    At a given level, the force between two points may have a relative error of tol · 2^(level/2). Checkpoints store
-    the attributes of this class under their names.
+    The fineness is stored as a level: the mesh is planned so that the force between two points has a relative error of
+    at most tol · 2^(level/2). A lower level means a finer mesh. Checkpoints store the attributes under their names.
     """
 
     kernel: str  # the name of the kernel's class
     charged: bool  # whether the field was computed for given charges
     d: int  # dimension of the embedding
     level: int = 0
-    rungs: tuple[int, ...] = ()  # extents of the box: for "grid" at the last check, for "torch" of the current mesh
-    checked: tuple[int, ...] = ()  # for "torch": the rungs at the last check; its meshes have room to grow
+    rungs: tuple[int, ...] = ()  # sides of the box, see rungs_of: for "grid" at the last check, for "torch" of its mesh
+    checked: tuple[int, ...] = ()  # for "torch": the value of `rungs` at the last check
     fields: int = 0  # number of fields computed since the last check
     warned: bool = False
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> ToleranceRecord:
-        """Return a record from its attributes in a file.
+        """Return the record whose attributes `plain` were read from a file.
 
         Raise ValueError if attributes are missing or unknown, if a number is not an integer, or if `rungs` or `checked`
         has neither 0 nor d entries, where d is the stored dimension of the embedding.
@@ -80,9 +80,10 @@ class ToleranceRecord:
 
 
 class MeshEngine(ABC):
-    """Planning and tolerance control of an engine that computes the field on a mesh.
+    """Base class of engines that compute the field on a mesh; it plans the mesh and checks the tolerance.
 
-    A subclass defines `edges`, `field`, `edges_to`, the abstract methods and the attributes below.
+    A subclass defines `edges`, `field`, `edges_to`, the abstract methods and the attributes below. To reuse meshes, the
+    sides of the box around the embedding are rounded up to fixed lengths, called rungs.
 
     Parameters
     ----------
@@ -93,12 +94,11 @@ class MeshEngine(ABC):
     Attributes
     ----------
     RUNGS : int
-        Number of rungs per octave. The extents of the embedding are rounded up to rungs, which are factors of
-        2^(1/RUNGS) apart.
+        Number of rungs per octave, that is, per factor of 2: the ratio of two consecutive rungs is 2^(1/RUNGS).
     MOVED : int
-        Number of rungs by which an extent changes before the tolerance is checked again.
+        The tolerance is checked again when a side of the box has changed by this number of rungs.
     CHECK : int
-        Number of fields after which the tolerance is checked in any case.
+        The tolerance is checked again after this number of fields, even if the box has not changed.
     """
 
     RUNGS: int
@@ -149,45 +149,46 @@ class MeshEngine(ABC):
 
     @abstractmethod
     def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
-        """Return a plan for n points in a box with sides `span`.
+        """Return the plan of a mesh for n points in a box with sides `span`.
 
         `error` is the maximum relative error of the force between two points.
         """
 
     @abstractmethod
     def _make_transform(self, kernel: Kernel, of: Plan) -> Any:
-        """Return a new transform of a kernel for a plan."""
+        """Compute the transform of a kernel for the plan `of`, without a cache."""
 
     @abstractmethod
     def _direct(self, kernel: Kernel, source: Any) -> Solution:
         """Return a function of targets (t, d) that gives Φ and ∇Φ by direct sums over all points of the source.
 
-        Self terms are included. Do not pass the array `source.Y` itself: an engine may then omit the self terms.
+        At a target that coincides with a point of the source, that point contributes too (a self term). If the targets
+        are the array `source.Y` itself, some engines omit the self terms, so pass a copy.
         """
 
     def _pair_error(self, level: int) -> float:
-        """Return the relative error that a level allows for the force between two points."""
+        """Return the maximum relative error of the force between two points at a level (see `ToleranceRecord`)."""
         return float(self.tol * 2 ** (level / 2))
 
     def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
-        """Return the plan for n points in a box with extents `rungs`, with the pair error that a level allows."""
+        """Return the plan of a mesh for n points in a box with sides `rungs`, with the pair error of `level`."""
         return self._choose_mesh(kernel, self._pair_error(level), n, span_of(rungs, kernel.length, self.RUNGS))
 
     def _planned(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Any:
-        """Return the transform for the plan that `_plan` returns."""
+        """Return the transform, from the cache or new, for the plan that `_plan` returns."""
         return self._cached_transform(kernel, self._plan(kernel, n, rungs, level))
 
     def _check_due(self, record: ToleranceRecord, rungs: tuple[int, ...], checked: tuple[int, ...]) -> bool:
-        """Return whether the tolerance must be checked.
+        """Return whether the tolerance must be checked now.
 
-        A check is due if there was none before, if an extent has changed by at least MOVED rungs since the last check,
-        or if at least CHECK fields were computed since then.
+        A check is due if there was none before, if a side of the box has changed by at least MOVED rungs since the last
+        check, or if at least CHECK fields were computed since then.
         """
         far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= self.MOVED
         return far or record.fields >= self.CHECK
 
     def _cached_transform(self, kernel: Kernel, of: Plan) -> Any:
-        """Return a transform from the cache, or a new one."""
+        """Return the transform of a kernel for the plan `of` from the cache; compute it if it is not there."""
         key = (kernel, of)
         if key not in self._transforms:
             self._transforms[key] = self._make_transform(kernel, of)
@@ -197,7 +198,7 @@ class MeshEngine(ABC):
         return self._transforms[key]
 
     def _record(self, kernel: Kernel, charged: bool, d: int) -> ToleranceRecord:
-        """Return the record of a kernel: the one in use, else the first restored one that matches, else a new one."""
+        """Return the record of a kernel: the one in use, else the first match from a checkpoint, else a new one."""
         key = (kernel, charged, d)
         if key not in self._records:
             new = ToleranceRecord(type(kernel).__name__, charged, d)
@@ -209,7 +210,8 @@ class MeshEngine(ABC):
     def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
         """Return a transform that meets the tolerance, after refining the plan if needed or coarsening it if possible.
 
-        If refining no longer helps, return the last transform. If its error exceeds `tol`, warn, once for each record.
+        If refining no longer helps, return the finest transform tried; if its error exceeds `tol`, warn, but only once
+        for each record.
         """
         check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
 
@@ -217,7 +219,7 @@ class MeshEngine(ABC):
             return self._plan(kernel, len(source.Y), record.rungs, level)
 
         def excess(level: int) -> float:
-            """Return the measured error of the plan for this level, divided by the allowed error."""
+            """Return the measured error of the plan for this level, divided by the allowed error MARGIN · tol."""
             return check.error(self._cached_transform(kernel, planned(level))) / (MARGIN * self.tol)
 
         error, stalled = excess(record.level), 0
@@ -242,7 +244,7 @@ class MeshEngine(ABC):
 
 @tagged("engines.grid.Grid")
 class Grid(MeshEngine, CpuEngine):
-    """An engine that sums edges over the stored pairs and computes the field on a mesh, on the CPU.
+    """An engine on the CPU that sums edges over the stored entries of a sparse matrix and computes the field on a mesh.
 
     It works in 1, 2 or 3 dimensions.
 
@@ -315,7 +317,7 @@ class Grid(MeshEngine, CpuEngine):
 
 
 class ForceCheck:
-    """The force on a sample of points, computed by direct sums, to measure the error of a transform."""
+    """Measures the error of transforms, by comparing their forces at a sample of points with direct sums."""
 
     def __init__(self, kernel: Kernel, source: Any, direct: Solution, n_threads: int):
         chosen = _checked_points(len(source.Y))
@@ -327,7 +329,7 @@ class ForceCheck:
         self.noise = float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own)) / kernel.length
 
     def error(self, transform: Any) -> float:
-        """Return the relative error of the force with this transform."""
+        """Return the relative error of the force that this transform gives at the sampled points."""
         force = to_numpy(transform.solve(self.source, self.n_threads)(self.targets)[1])
         size = float(np.linalg.norm(self.force))
         wrong = max(0.0, float(np.linalg.norm(force - self.force)) - self.noise)

@@ -1,6 +1,7 @@
-"""A kernel on a mesh: its Fourier transform, the near part that a coarse mesh cannot resolve, and the cheapest plan.
+"""Plans the cheapest mesh for a kernel, and computes the Fourier transform of the kernel on this mesh.
 
-docs/math.md, section 10, has the equations.
+If a coarse mesh cannot resolve the kernel, its near part is split off and summed over near pairs. docs/math.md,
+section 10, has the equations.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ class Plan(NamedTuple):
 
     h: float  # mesh width
     size: tuple[int, ...]  # nodes along each axis
-    radius: float  # of the near field, 0 for none
+    radius: float  # distance up to which pairs are summed directly (the near field); 0 for no near field
     dtype: type[np.floating]
 
 
 class Source:
-    """Points Y (n, d) with their charges (n, m), and the corners `low` and `high` of their bounding box (d,)."""
+    """Holds points Y (n, d), their charges (n, m), and the corners `low` and `high` (d,) of their bounding box."""
 
     def __init__(self, Y: Array, charges: Array | None):
         self.Y = np.ascontiguousarray(Y)
@@ -65,10 +66,12 @@ class Source:
 
 
 class Transform:
-    """The Fourier transform of a kernel on a padded mesh, divided by the squared symbol of the spline.
+    """Computes the field of a kernel on a mesh, from the Fourier transform of the kernel.
 
-    If the plan has a near field, only the smooth part of the kernel is transformed (see `split`). The mesh is padded to
-    twice its size. The symbol is the Fourier transform of the B-spline on the mesh (docs/math.md, section 10).
+    The mesh is padded to twice its size. The transform is divided by the square of the spline's symbol, which is the
+    Fourier transform of the B-spline on the mesh: spreading charges to the mesh and interpolating the potential each
+    multiply by the symbol (docs/math.md, section 10). If the plan has a near field, only the smooth part of the kernel
+    is transformed (see `split`), and the near part is summed over near pairs.
     """
 
     def __init__(self, kernel: Kernel, plan: Plan):
@@ -97,10 +100,10 @@ class Transform:
         return _core.Mesh(origin, self.h, size.astype(np.int64))
 
     def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
-        """Return a function of targets (t, d) that gives Φ (t, m) and ∇Φ (t, m, d) of a source.
+        """Return a function of targets (t, d) that gives the field of the source: Φ (t, m) and ∇Φ (t, m, d).
 
-        At the source's own points, Φ_i includes the self term of the part of the kernel on the mesh, which is c_i times
-        its value at distance 0 (`at_zero`), but not the self term of the near field.
+        At the source's own points, Φ_i includes a self term from the mesh, c_i · `at_zero`. Here `at_zero` is the value
+        at distance 0 of the part of the kernel that is on the mesh. The near field has no self terms.
         """
         m = source.charges.shape[1]
         mesh = self.place(source.low, source.high)
@@ -144,7 +147,7 @@ def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating])
     An axis of K has the frequencies 0 … n, where n is its entry of `size`. The result has shape (groups, rows, lanes),
     and even frequencies come before odd frequencies along every axis of K. Every axis of K but the last is extended to
     2n frequencies, and these axes are flattened to the rows. The last axis of K is padded with zeros and cut into
-    groups; the number of lanes in a group is that of a SIMD vector.
+    groups, each with as many frequencies as a SIMD vector has lanes.
     """
     for axis, n in enumerate(size[:-1]):
         f = np.arange(2 * n)
@@ -163,9 +166,9 @@ def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating])
 
 @dataclass(frozen=True)
 class Split:
-    """The near part of a kernel k = smooth + near, and its slope: functions of d2 that are zero beyond the radius."""
+    """The near part of a kernel k = smooth + near, and the slope of this part; both are zero beyond the radius."""
 
-    near: Callable[[Array], Array]
+    near: Callable[[Array], Array]  # functions of d2
     near_slope: Callable[[Array], Array]
 
 
@@ -200,7 +203,7 @@ def split(kernel: Kernel, radius: float) -> Split:
 
 @lru_cache(maxsize=16)
 def near_table(kernel: Kernel, radius: float) -> Table:
-    """Return the table of the near part, which is 0 from the radius on."""
+    """Return the table of a kernel's near part (see `split`) and of its slope; both are 0 from the radius on."""
     part = split(kernel, radius)
     return tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
 
@@ -223,10 +226,10 @@ def mesh_size(h: float, span: tuple[float, ...]) -> tuple[int, ...]:
 
 
 def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[int, ...]) -> bool:
-    """Return whether a mesh of this size for n points in a box with sides `span` needs float64 or can afford it.
+    """Return whether to use float64 for a mesh of this size, with n points in a box with sides `span`.
 
     Float64 is needed if the box is smaller than the kernel's length, because forces are then small differences of large
-    values. For few points on a small mesh it costs little.
+    values. It is also used for few points on a small mesh, because it costs little there.
     """
     small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
     return bool(small or max(span) < kernel.length)
@@ -239,10 +242,10 @@ def check_span(span: Array) -> None:
 
 
 def rungs_of(span: Array, length: float, per_octave: int, room: float = 1.0) -> tuple[int, ...]:
-    """Return the sides `span` (d,) of a box, times `room`, as rungs, rounded up.
+    """Return the sides `span` (d,) of a box, times `room`, rounded up to fixed lengths called rungs.
 
-    Rung q stands for the side `length` · 2^(q/per_octave), where `length` is the kernel's length. A side counts as at
-    least 1/64 of the widest, so that no mesh is degenerate.
+    A rung is given by an integer q: its length is `length` · 2^(q/per_octave), where `length` is the kernel's length. A
+    side shorter than 1/64 of the widest side is treated as that long, so that no mesh is degenerate.
     """
     shortest = max(float(span.max()) / 64, 1e-12 * length)
     return tuple(int(np.ceil(per_octave * np.log2(room * max(s, shortest) / length))) for s in span)
@@ -273,7 +276,7 @@ def cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, 
 
 @lru_cache(maxsize=1024)
 def mesh_width(kernel: Kernel, error: float, d: int) -> float:
-    """Return the largest mesh width with at most this pair error, or 0 if no mesh resolves the kernel.
+    """Return the largest mesh width whose `pair_error` is at most `error`, or 0 if no mesh resolves the kernel.
 
     Widths from 2 down to 1/32 of the kernel's length are tried, in steps of a factor 2^(1/8). The result is 0 if all
     widths are too large, or if the kernel has a kink.
@@ -287,10 +290,10 @@ def mesh_width(kernel: Kernel, error: float, d: int) -> float:
 
 @lru_cache(maxsize=4096)
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
-    """Return the smallest radius of the near field for which a mesh of width h has at most this pair error.
+    """Return the smallest radius of the near field for which the `pair_error` of a mesh of width h is at most `error`.
 
-    Radii from 2 h to 24 h are tried. Radii too small for a kink of the kernel to lie well inside are raised. If all
-    radii are too small, the largest is returned.
+    Radii from 2 h to 24 h are tried. If the kernel has a kink, smaller radii are raised to a minimum that leaves the
+    kink well inside the near field. If no radius is large enough, the largest is returned.
     """
     # The smooth part retains 1 − χ ≈ 35 (kink/a)^8 of a kink.
     minimum = kernel.kink * (35 / error) ** (1 / 8)
@@ -303,8 +306,9 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
 def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
     """Return the relative root-mean-square error of pair forces on a mesh of width h, with a near field up to `radius`.
 
-    It is measured with four sources at random positions in a cell and with targets uniform in a box. A radius of 0
-    means no near field. If the force is 0 at all targets, the error is infinite without a near field, and 0 with one.
+    The error is measured with four sources, one at a time at a random position in a cell, and with targets distributed
+    uniformly in a box. A radius of 0 means no near field. If the force is 0 at all targets, the error is infinite
+    without a near field, and 0 with one.
     """
     nodes = 40
     transform = Transform(kernel, Plan(h, (nodes,) * d, radius, np.float64))

@@ -1,1 +1,1 @@
-"""Edges and field in PyTorch, on a GPU or on the CPU."""
+"""Computes edges and field in PyTorch, on a GPU or on the CPU."""

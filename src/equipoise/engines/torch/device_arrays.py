@@ -1,4 +1,4 @@
-"""Placement of arrays on a device, and points with their charges."""
+"""Moves arrays to a device, and holds points with their charges there."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ def like_input(like: Any, result: torch.Tensor) -> Any:
 
 
 class DevicePlacement:
-    """Float32 tensors and CSR matrices (`Rows`) on a device; operations may be recorded as a CUDA graph."""
+    """Moves arrays to a device, as float32 tensors or CSR matrices (`Rows`); works also while a step is recorded."""
 
     def __init__(self, device: torch.device, graph: CudaGraph):
         self.device, self._graph = device.type, graph
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
-        """Return a NumPy array as a float32 tensor, a SciPy matrix as `Rows`, and anything else unchanged.
+        """Return a NumPy array as a float32 tensor on this device, and a SciPy matrix as `Rows` on this device.
 
-        With any `dtype` other than None, a tensor is moved to this device and converted to float32.
+        A tensor is returned unchanged if `dtype` is None. With any other `dtype`, it is moved to this device and
+        converted to float32. `Rows` are returned unchanged; they require `dtype` None.
         """
         if sparse.issparse(array):
             return Rows.of(array, torch.device(self.device))
@@ -41,7 +42,8 @@ class DevicePlacement:
     def indices_where(self, mask: Any) -> Any:
         """Return the indices at which a mask (n,) is true.
 
-        While a step is recorded, return no indices; set the flag of the recording if any entry is true.
+        While a step is recorded, the mask cannot be read. Then return no indices, and record that the step sets the
+        flag of the CUDA graph, which stops the replay, if any entry is true.
         """
         if self._graph.recording:
             self._graph.flag_where(mask)
@@ -53,7 +55,7 @@ class DevicePlacement:
 
 
 class DeviceSource:
-    """Points Y (n, d) with their charges on a device, and their bounding box.
+    """Holds points Y (n, d), their charges and their bounding box on a device.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The field by direct sums over all pairs, for cases in which a mesh is impossible or costs more."""
+"""Computes the field by direct sums over all pairs, for cases in which a mesh is impossible or costs more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .lookup import Lookup
 
 
 class Direct:
-    """Φ and ∇Φ summed over all pairs in float32, with the kernel from a table; O(n²) time, O(n) memory."""
+    """Sums Φ and ∇Φ over all pairs in float32, with the kernel from a table, in O(n²) time and O(n) memory."""
 
     def __init__(self, kernel: Kernel, table: Table, device: torch.device):
         self.kernel, self.device = kernel, device

@@ -1,4 +1,4 @@
-"""Edges over the stored pairs of a sparse matrix on a device."""
+"""Sums edges (see `Engine.edges`) over the stored entries (i, j) of a sparse matrix, on a device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -
     """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
 
     ψ and its slope ψ' are those of the table `kernel`. Ψ is NaN if `potential` is false. Each row is summed in a fixed
-    order, so every run on one device gives the same bytes.
+    order, so every run on one device gives identical results, bit for bit.
     """
     n, d = Y.shape
     if Y.is_cuda and d <= 3:

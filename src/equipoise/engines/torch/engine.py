@@ -1,4 +1,4 @@
-"""Edges and field in PyTorch, on a GPU or on the CPU."""
+"""Defines the engine "torch", which computes edges and field in PyTorch, on a GPU or on the CPU."""
 
 from __future__ import annotations
 
@@ -48,14 +48,18 @@ DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32
 
 @tagged("engines.torch.Torch")
 class Torch(MeshEngine):
-    """An engine that sums edges over the stored pairs and computes the field on a mesh, in PyTorch, on a device.
+    """An engine in PyTorch that sums edges over the stored entries of a matrix and computes the field on a mesh.
 
-    Edges and direct sums read every kernel, also a user-defined one, from a table. The exception is the force of edges
-    on a GPU in up to three dimensions: if Ψ is not needed, a rational k'/k is computed by its formula. No kernel is
-    split: if no mesh resolves the kernel, or if the mesh would be too large or cost more than direct sums, the field is
-    summed over all pairs. In more than three dimensions the field is sampled, as by engine="sampled", if there are many
-    points, and otherwise summed over all pairs. Edges are summed on the CPU, as by engine="exact", if Y is a NumPy
-    array and either Y is in float64 or A is dense. Edges to new points are always summed on the CPU.
+    Field: unlike engine="grid", this engine does not split kernels into a smooth part and a near part. If no mesh
+    resolves the kernel, or if the mesh would be too large or cost more than direct sums, the field is summed over all
+    pairs. In more than three dimensions there is no mesh: the field is sampled, as by engine="sampled", if there are
+    many points (see `sum_exactly`), and otherwise summed over all pairs.
+
+    Edges: they are summed on the CPU, as by engine="exact", if Y is a NumPy array and either Y is in float64 or A is
+    dense. Edges to new points are always summed on the CPU.
+
+    Edges and direct sums read every kernel, even a user-defined one, from a table. There is one exception: on a GPU in
+    up to three dimensions, edges compute a rational k'/k by its formula if Ψ is not needed.
 
     Parameters
     ----------
@@ -66,7 +70,8 @@ class Torch(MeshEngine):
     device : str
         "cpu" or "cuda".
     deterministic : bool, default=True
-        Whether sums run in a fixed order or over integers, so that every run on one device gives the same bytes.
+        Whether sums run in a fixed order or over integers, so that every run on one device gives identical results, bit
+        for bit.
     seed : int, default=0
         Seed of the sample of pairs, in more than three dimensions.
     """
@@ -151,7 +156,8 @@ class Torch(MeshEngine):
         def in_blocks(targets: Array) -> Field:
             """Return the field at targets, computed in blocks of one size.
 
-            The order in which PyTorch adds numbers depends on the size of a block.
+            PyTorch adds numbers in an order that depends on the size of a block. With blocks of one size, the result
+            for a target does not depend on the number of targets.
             """
             parts = [[array[:m] for array in field(block)] for block, m in padded_blocks(targets, TARGETS)]
             xp = array_namespace(targets)
@@ -173,10 +179,10 @@ class Torch(MeshEngine):
         return self._rows[id(A)]
 
     def _transform(self, kernel: Kernel, source: DeviceSource) -> Any:
-        """Return the planned transform, after planning again if the embedding has left its mesh or a check is due.
+        """Return the transform for this embedding; first, if needed, plan a new mesh and check the tolerance.
 
-        While a step is recorded, nothing is planned; instead, the step sets the flag of the CUDA graph if the embedding
-        has left its mesh. In more than three dimensions there is no mesh, and nothing is planned either.
+        While a step is recorded, nothing is planned; instead, the recorded step sets the flag of the CUDA graph if the
+        embedding no longer fits its mesh. In more than three dimensions there is no mesh, and nothing is planned.
         """
         if source.Y.shape[1] > 3:
             return self._cached_transform(kernel, DIRECT if self._always is None else SAMPLED)
@@ -189,7 +195,7 @@ class Torch(MeshEngine):
         return self._planned(kernel, len(source.Y), record.rungs, record.level)
 
     def _update_plan(self, kernel: Kernel, source: DeviceSource, record: ToleranceRecord) -> bool:
-        """Plan again if the embedding has left its mesh, and check the tolerance if a check is due.
+        """Plan a new mesh if the embedding no longer fits its mesh, and check the tolerance if a check is due.
 
         Return whether either was done.
         """
@@ -209,7 +215,8 @@ class Torch(MeshEngine):
     def replayable(self, n: int, count: int) -> tuple[list[Any] | None, list[tuple[int, ...]], int]:
         """Return the meshes planned for n points, their rungs, and how many steps to replay before the next check.
 
-        The number is at most `count`. The meshes are None if one of them is a direct sum, which is not replayed.
+        The number is at most `count`. If a field is computed by direct sums, no step can be replayed: return None, an
+        empty list and 0.
         """
         records = self._records.values()
         meshes = [self._planned(kernel, n, r.rungs, r.level) for (kernel, *_), r in self._records.items()]
@@ -223,7 +230,7 @@ class Torch(MeshEngine):
             record.fields += count
 
     def plan_ahead(self, U: Any) -> bool:
-        """Plan for the embedding U, as the next step would, and return whether a plan or a check was due.
+        """Plan for the embedding U, as the next step would, and return whether a new mesh or a check was due.
 
         The charges of the next step are unknown: if any field so far was computed with explicit charges, do nothing and
         return False.
@@ -234,7 +241,7 @@ class Torch(MeshEngine):
         return any([self._update_plan(kernel, source, record) for (kernel, *_), record in self._records.items()])
 
     def _rungs(self, kernel: Kernel, span: Array, level: int) -> tuple[int, ...]:
-        """Return the rungs of a box in which an embedding of this span has room to grow."""
+        """Return the sides, as rungs, of a box in which an embedding with sides `span` has room to grow."""
         d, widest = len(span), float(span.max())
         h = min(mesh_width(kernel, self._pair_error(level), d), widest / CELLS)
         room = min(ROOM[d], max(MIN_ROOM, SIDES[d] * h / widest)) if h > 0 else MIN_ROOM
@@ -249,7 +256,7 @@ class Torch(MeshEngine):
         return sides, float(np.float32(max(sides) / SHRUNK / ROOM[record.d]))
 
     def _inside(self, kernel: Kernel, record: ToleranceRecord, span: Array) -> bool:
-        """Return whether an embedding of this span is within the limits of its mesh."""
+        """Return whether an embedding with sides `span` fits its mesh, that is, is within the limits of `_limits`."""
         max_sides, min_widest = self._limits(kernel, record)
         return bool((span <= np.array(max_sides, np.float32)).all() and span.max() >= np.float32(min_widest))
 
@@ -279,7 +286,7 @@ class Torch(MeshEngine):
 
 
 class GraphStepper:
-    """Replays steps as a CUDA graph as long as the embedding fits its planned meshes.
+    """Replays optimiser steps as a CUDA graph, as long as the embedding fits its meshes.
 
     It replays no steps on the CPU, in more than three dimensions, or if a field is computed by direct sums.
     """

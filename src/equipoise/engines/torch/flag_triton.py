@@ -1,4 +1,4 @@
-"""The flag that stops replayed steps, in Triton: one kernel sets it, another accepts a step only while it is 0."""
+"""GPU kernels in Triton for the flag that stops replayed steps: one sets it, one accepts steps only while it is 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Edges, field and the flag of replayed steps as GPU kernels in Triton, which comes only with PyTorch for GPUs."""
+"""Collects the GPU kernels in Triton: edges, field, and the flag that stops replayed steps.
+
+Triton comes only with PyTorch for GPUs, so import this module only where a GPU is used.
+"""
 
 from __future__ import annotations
 

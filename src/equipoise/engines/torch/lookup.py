@@ -1,4 +1,4 @@
-"""Tables of radial functions on a device, read as the core's table.hpp reads them."""
+"""Reads tables of functions of d2 (tables.py) on a device, in the same way as table.hpp of the C++ core."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ ONE = 0x3F800000  # the bits of 1.0
 
 
 class Lookup:
-    """A function of d2 and its slope from a table, in float32.
+    """Evaluates a tabulated function of d2 and its slope on a device, in float32.
 
     Parameters
     ----------
     table : Table
     device : torch.device
     rational : (float, float), optional
-        (a, c) if the slope is −a/(c + d2).
+        (a, c) if the slope is −a/(c + d2); GPU code can then use this formula instead of the table.
     """
 
     def __init__(self, table: Table, device: torch.device, rational: tuple[float, float] | None = None):

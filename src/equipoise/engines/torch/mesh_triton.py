@@ -1,4 +1,4 @@
-"""Spread charges to a mesh and gather potentials, in Triton; particle_mesh.py is the PyTorch version."""
+"""Spreads charges to a mesh and interpolates potentials at points, in Triton; particle_mesh.py does so in PyTorch."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _box(Y, parts, n, D: tl.constexpr, POINTS: tl.constexpr):
 
 @triton.jit
 def _merge_boxes(parts, box, count, D: tl.constexpr, WIDTH: tl.constexpr):
-    """Store the bounding box of `count` boxes."""
+    """Store the common bounding box of `count` boxes."""
     t = tl.arange(0, WIDTH)
     for c in tl.static_range(D):
         low = tl.full((WIDTH,), float("inf"), tl.float32)
@@ -113,7 +113,7 @@ def bounding_box(Y: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def _locate(Y, box, i, valid, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBLE: tl.constexpr):
-    """Return the first node of the spline of each point along axis c, and the offset of the point in its cell."""
+    """Return, along axis c, the first node of the spline around each point, and the offset of the point in its cell."""
     middle = (tl.load(box + c).to(tl.float64) + tl.load(box + D + c).to(tl.float64)) * 0.5
     origin = middle - half
     y = tl.load(Y + i * D + c, mask=valid, other=0.0)
@@ -127,7 +127,7 @@ def _locate(Y, box, i, valid, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUB
 def _corner(
     Y, box, i, valid, a0, a1, a2, h, n0, n1, n2, row, line, D: tl.constexpr, DOUBLE: tl.constexpr
 ):  # fmt: skip
-    """Return the index of the lowest node of the spline of each point, and the offsets of the point in its cell.
+    """Return the index of the lowest node of the spline around each point, and the offsets of the point in its cell.
 
     `row` and, in 3-D, `line` are the lengths of the second and third axis of the mesh, including padding.
     """
@@ -198,7 +198,7 @@ def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, FIXED: tl.con
 
 
 def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
-    """Return m meshes with the charges (n, m), 1 by default, of points (n, d).
+    """Return m meshes to which the charges (n, m), 1 by default, of points (n, d) are spread.
 
     The last axis of the meshes is padded to twice its size.
     """
@@ -235,7 +235,7 @@ def _transpose_padded(S, T, A, B, C, length, WIDTH: tl.constexpr):
 
 
 def transpose_padded(S: torch.Tensor, length: int) -> torch.Tensor:
-    """Return the result of particle_mesh.transpose_padded for complex64."""
+    """Return what `transpose_padded` in particle_mesh.py returns, for complex64."""
     m, *others, B, C = S.shape
     A = prod(others)
     T = torch.empty((m, C, *others, length), dtype=S.dtype, device=S.device)

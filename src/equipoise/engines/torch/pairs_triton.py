@@ -1,4 +1,4 @@
-"""Sums over stored pairs and over all pairs in Triton; edges.py and direct.py are the PyTorch versions."""
+"""Sums edges over stored pairs and the field over all pairs, in Triton; edges.py and direct.py do so in PyTorch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _edges(
     Y, pairs, indptr, columns, values, segments, force, psi, first, low, high, scale,
     D: tl.constexpr, WIDTH: tl.constexpr, VALUE: tl.constexpr, RATIONAL: tl.constexpr, BITS: tl.constexpr,
 ):  # fmt: skip
-    """Sum the force on point i, and its term of Ψ, over row i of the matrix."""
+    """Sum the force E_i on point i, and the terms of row i in Ψ, over the stored entries of row i."""
     i = tl.program_id(0)
     start, end = tl.load(indptr + i), tl.load(indptr + i + 1)
     y0 = tl.load(Y + i * D)
@@ -82,7 +82,7 @@ def _edges(
 
 
 def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[Any, torch.Tensor]:
-    """Return the result of edges.stored_edges for d = 1, 2, 3, with one warp per row."""
+    """Return what `stored_edges` in edges.py returns, for d = 1, 2, 3; one warp sums each row."""
     force = torch.empty_like(Y)
     psi = torch.empty(A.shape[0] if potential else 0, device=Y.device)
     rational = None if potential else kernel.rational

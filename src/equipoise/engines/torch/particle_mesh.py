@@ -1,4 +1,7 @@
-"""The particle mesh on a device: spread charges by B-splines, convolve by FFTs, interpolate (docs/math.md, sec. 10)."""
+"""Computes the field of a kernel on a mesh, in PyTorch, on a device (docs/math.md, section 10).
+
+Charges are spread to the mesh by B-splines and convolved with the kernel by FFTs; the potential is then interpolated.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,10 @@ COPIES = 64, 2**18  # maximum number of copies of a mesh, which reduce collision
 
 
 class ParticleMesh:
-    """The Fourier transform of a kernel on a padded mesh, divided by the squared symbol of the spline.
+    """Computes the field of a kernel on a mesh, from the Fourier transform of the kernel.
 
-    It is the counterpart of `Transform` (plan.py) in PyTorch; it does not split kernels.
+    This is `Transform` of plan.py, where the transform is explained, in PyTorch. There is no near field: the kernel is
+    not split into a smooth part and a near part.
 
     Parameters
     ----------
@@ -34,7 +38,8 @@ class ParticleMesh:
     of : Plan
     device : torch.device
     fixed_point : bool
-        Whether to spread charges as integers, whose sum does not depend on the order: every run gives the same bytes.
+        Whether to spread charges as integers. Their sum does not depend on the order, so that every run gives identical
+        results, bit for bit.
     """
 
     def __init__(self, kernel: Kernel, of: Plan, device: torch.device, fixed_point: bool):
@@ -83,8 +88,8 @@ class ParticleMesh:
     def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
         """Return the constant (m,) to add to Φ: `shift` times the total charge.
 
-        It is missing from Φ on the mesh, because `shift` was subtracted from the kernel before the transform. If `own`
-        is true and no charges are given, so that every charge is 1, the self term k(0) is subtracted from the constant.
+        The mesh omits this constant, because `shift` was subtracted from the kernel before the transform. If `own` is
+        true and no charges are given, so that every charge is 1, the self term k(0) is subtracted from the constant.
         """
         if charges is not None:
             return self.shift * charges.double().sum(dim=0)
@@ -93,7 +98,7 @@ class ParticleMesh:
         return self._bases[n].narrow(0, int(own), 1)
 
     def _spread(self, source: DeviceSource, charges: torch.Tensor | None) -> torch.Tensor:
-        """Return m meshes with the charges (n, m), 1 by default; the last axis is padded to twice its size."""
+        """Spread the charges (n, m), 1 by default, and return m meshes; the last axis is padded to twice its size."""
         Y, m = source.Y, 1 if charges is None else charges.shape[1]
         unit = self._unit(len(Y), charges)
         if self.device.type == "cuda":
@@ -127,9 +132,10 @@ class ParticleMesh:
         return torch.exp2((LARGEST_SUM / total).log2().floor()).clamp(max=FINEST)
 
     def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
-        """Return the potential on the mesh, whose last axis is padded to twice its size.
+        """Return the potential on the mesh, from the charges on the mesh `grid`.
 
-        No FFT runs on lines of zeros.
+        In both, only the last axis is padded to twice its size. Other axes are padded just before their own FFT, so
+        that no FFT runs on a line of zeros.
         """
         *others, last = self.size
         S = torch.fft.rfft(grid)
@@ -173,7 +179,7 @@ class ParticleMesh:
         return [(n - 1) / 2 * self.h for n in self.size]
 
     def _cells(self, Y: torch.Tensor, box: torch.Tensor) -> torch.Tensor:
-        """Return the positions (n, d) of points, in cells from the first node, clipped so that their splines fit."""
+        """Return the positions (n, d) of points, in cells from the first node; positions near the edge are clipped."""
         half = torch.tensor(self.half, device=self.device, dtype=torch.float64)
         origin = (box[0].double() + box[1].double()) / 2 - half
         u = ((Y.to(self.dtype) - origin.to(self.dtype)) / self.h).clamp(min=ORDER / 2 - 1)

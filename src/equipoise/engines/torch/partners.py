@@ -1,4 +1,7 @@
-"""The field of stored and random partners on a device, for many points in many dimensions (docs/math.md, eq. 6)."""
+"""Estimates the field from stored pairs and random partners, on a device, for many points in many dimensions.
+
+docs/math.md, eq. (6), is the estimate.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,12 @@ from .lookup import Lookup
 
 
 class Partners:
-    """Φ and ∇Φ from random offsets, the same for every point, and from the pairs that are always included.
+    """Estimates Φ and ∇Φ from random partners of every point, and from stored pairs that are always included.
 
-    As in engine="sampled", the partners of point i are the points i + o modulo n for random offsets o. The sum runs
-    over all drawn offsets, each with its weight w. A stored pair adds its term with the weight 1 − w if its offset was
-    drawn, otherwise 1. The field at new points is that of a sample of the embedding.
+    As in engine="sampled", the partners of point i are the points i + o modulo n, for random offsets o that are the
+    same for every point. The sum runs over all drawn offsets, each with its weight w. Every stored pair then adds its
+    term with the weight 1 − w, so that its total weight is 1; w is 0 if its offset was not drawn. The field at new
+    points is that of at most SOURCES points of the embedding, sampled at random.
     """
 
     def __init__(self, kernel: Kernel, table: Table, device: torch.device, seed: int, always: Rows):
@@ -33,7 +37,7 @@ class Partners:
         self._corrected: Rows | None = None
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solution:
-        """Return a function that gives Φ (t, m) and ∇Φ (t, m, d) at targets (t, d): the source's points or others."""
+        """Return a function that gives Φ (t, m) and ∇Φ (t, m, d) at targets (t, d): the source's own or new points."""
         Y, charges = source.Y, source.charges.float()
         offsets, weights = draw_offsets(len(Y), PARTNERS, self.seed)
 
@@ -48,9 +52,9 @@ class Partners:
         return solution
 
     def _of_sample(self, source: DeviceSource) -> Solution:
-        """Return a function that gives the field of at most SOURCES points, whose charges are scaled to represent all.
+        """Return a function that gives the field of all points of the source or, if it has many, of a random sample.
 
-        The points are all points of the source, or a random sample of them.
+        A sample has SOURCES points, and their charges are scaled up to represent all points.
         """
         n = len(source.Y)
         if n > SOURCES:
@@ -79,7 +83,7 @@ class Partners:
         return potential, gradient
 
     def _weighted(self, offsets: Any, weights: Any) -> Rows:
-        """Return the pairs that are always included, with the values 1 − w.
+        """Return the pairs that are always included, as a matrix with the entries 1 − w.
 
         w is the weight of the offset of a pair, or 0 if the offset was not drawn.
         """

@@ -1,4 +1,4 @@
-"""Optimiser steps recorded once as a CUDA graph and replayed, so that the GPU never waits for Python."""
+"""Records an optimiser step once as a CUDA graph and replays it, so that the GPU never waits for Python."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ MOVING = ("U", "velocity", "gain", "age")  # attributes of the state that a step
 
 
 class CudaGraph:
-    """One optimiser step on its own buffers, recorded as a CUDA graph.
+    """Records one optimiser step as a CUDA graph, with buffers of its own for the state, and replays it.
 
-    A condition that the host would have checked sets a flag on the device instead. When the host reads the flag,
-    further steps may already be queued. These steps change nothing once the flag is set.
+    During a replay the host checks no conditions. A condition that must stop the steps, such as an embedding that no
+    longer fits its mesh, sets a flag on the device instead. Once the flag is set, steps change nothing, so it does no
+    harm that the host has already queued further steps before it notices.
 
     Attributes
     ----------
     recording : bool
-        Whether a step is being recorded: no operation may then wait for the device.
+        Whether a step is being recorded. While it is, no operation is allowed to wait for the device.
     """
 
     def __init__(self, device: torch.device):
@@ -52,7 +53,7 @@ class CudaGraph:
         fused.flag_extent(box, self._flag, max_sides, max(min_widest, self._min_extent))
 
     def flag_where(self, mask: torch.Tensor) -> None:
-        """Set the flag if any entry of a mask is true."""
+        """Set the flag if any entry of a mask is true, without waiting for the device."""
         self._flag.bitwise_or_(mask.any())
 
     def replay(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:

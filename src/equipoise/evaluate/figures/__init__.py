@@ -1,1 +1,1 @@
-"""Figures and pages of the results in `evaluate`."""
+"""Draw the results of the measures in `evaluate` as figures and pages."""

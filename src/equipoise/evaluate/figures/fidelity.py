@@ -1,4 +1,4 @@
-"""The report as a self-contained page: the map coloured by trust, the neighbours of a clicked point, and two plots."""
+"""Write a report as a self-contained page: map coloured by trust, neighbours of a clicked point, and two plots."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _neighbor_lists(report: MapMeasures) -> dict[str, Array]:
 
 
 def _compact(values: Array) -> Array:
-    """Return numbers as float32, uint16 or int32, to keep the page small: neighbour lists make up half of it."""
+    """Return numbers as float32, uint16 or int32, to keep the page small: the neighbour lists make up half of it."""
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     return values.astype(np.uint16 if values.min(initial=0) >= 0 and values.max(initial=0) < 2**16 else np.int32)

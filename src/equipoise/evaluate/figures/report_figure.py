@@ -1,4 +1,4 @@
-"""Figures of one report, and of several reports side by side."""
+"""Draw figures of one report, and of several reports side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours of points by their trust and other local measures."""
+"""Choose the colours of points by their trust, by other local measures, or by class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEPT_HINT = "Fraction of a point's nearest neighbours in the data that are among
 
 @dataclass(frozen=True)
 class Shading:
-    """A colouring of m points by shades of a measure, or by class.
+    """A colouring of m points by class, or by a measure; a shade is then the colour of one range of the measure.
 
     Attributes
     ----------

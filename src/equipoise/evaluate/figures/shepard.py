@@ -1,4 +1,4 @@
-"""Points and bands of Shepard diagrams: distances in the map against distances in the data."""
+"""Compute the points and bands of Shepard diagrams: distances in the map against distances in the data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def sample_pairs(d_x: Array, d_y: Array) -> tuple[Array, Array]:
 
 
 def distance_bands(d_x: Array, d_y: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the median of d_x and the 5, 50 and 95 % quantiles of d_y in each bin of the pairs sorted by d_x."""
+    """Sort the pairs by d_x and split them into BINS bins; summarise each bin.
+
+    Return four arrays: for each bin, the median of d_x and the 5, 50 and 95 % quantiles of d_y.
+    """
     order = np.argsort(d_x, kind="stable")
     bins = [part for part in np.array_split(order, BINS) if len(part)]
     at = np.array([np.median(d_x[part]) for part in bins])

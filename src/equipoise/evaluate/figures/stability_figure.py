@@ -1,4 +1,4 @@
-"""Figure of how far points move between runs."""
+"""Draw a figure of how far points move between runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure of a sweep: the maps side by side, and their scores."""
+"""Draw a figure of a sweep: the maps side by side, and their scores."""
 
 from __future__ import annotations
 

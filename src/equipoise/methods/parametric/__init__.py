@@ -1,1 +1,1 @@
-"""Parametric maps: an encoder network trained on the loss of a method."""
+"""Parametric maps: train an encoder network on the loss of a method."""

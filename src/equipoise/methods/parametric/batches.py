@@ -1,4 +1,4 @@
-"""Batches of a neighbour graph: points in random order, with one edge per point."""
+"""Draws batches from a neighbour graph: points in random order, each with one random edge."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TrainingRows:
         return self.X[torch.arange(min(count, n), device=self.X.device) * n // min(count, n)]
 
     def mean_and_scale(self) -> tuple[Array, float]:
-        """Return the mean row (D,) and the root mean square deviation of all entries from it, or 1 if that is 0."""
+        """Return the mean row (D,) and the root mean square of all entries minus the mean row, or 1 if that is 0."""
         blocks = in_blocks(self.X, FIXED_ENTRIES // self.X.shape[1])
         mean = torch.stack([block.double().sum(dim=0) for block in blocks]).sum(dim=0) / len(self.X)
         squares = sum(float((block.double() - mean).square().sum()) for block in blocks)
@@ -58,7 +58,10 @@ class TrainingRows:
 
 
 class Edges:
-    """Samples edges of a sparse weight matrix A: from i to j with probability A_ij/a_i, where a_i = Σ_j A_ij."""
+    """Draws random edges from a sparse weight matrix A.
+
+    An edge that starts at point i ends at point j with probability A_ij/a_i, where a_i = Σ_j A_ij.
+    """
 
     def __init__(self, A: Matrix, device: torch.device):
         self.n = A.shape[0]
@@ -81,7 +84,7 @@ class Edges:
         return tails, high - low
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield all points i once, in random order and in batches, with the results of `sample` for each batch."""
+        """Split all points, in random order, into batches. For each, yield its points and what `sample` returns."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
         for heads in order.tensor_split(n_batches(self.n, size)):
             yield heads, *self.sample(heads, generator)

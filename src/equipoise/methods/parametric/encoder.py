@@ -1,4 +1,4 @@
-"""Encoders: the default network, and checks of a user-supplied network."""
+"""Encoder networks: builds the default one, checks a user-supplied one, and computes positions with either."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def to_working(Y: Tensor, geometry: Any) -> Tensor:
 
 
 def encode(encoder: nn.Module, X: Tensor, geometry: Geometry) -> Tensor:
-    """Return the positions (m, d) of rows (m, D), on the device of the rows, computed in blocks."""
+    """Return the positions (m, d) of rows X (m, D), on the device of X; they are computed in blocks of rows."""
     device = next(encoder.parameters()).device
     encoder.eval()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Parametric: an encoder network trained on the loss of a method."""
+"""The estimator `Parametric`, which trains an encoder network on the loss of a method."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points, to constr
 
 @dataclass(eq=False, repr=False)
 class Parametric(Estimator):
-    """An encoder network trained on the loss of a method, so that the map is a function of the data: y = f(x).
+    """Train an encoder network on the loss of a method, so that the map is a function of the data: y = f(x).
 
-    Neighbours, affinities and loss are those of the method. A batch consists of random points and one edge of each,
-    drawn in proportion to its affinity: neighbours attract along these edges, and all pairs of the batch repel. On
-    average the steps follow the gradient of the loss over all points (docs/parametric.md). Requires PyTorch.
+    Neighbours, affinities and loss are those of the method. A batch consists of random points, each with one edge to a
+    neighbour, drawn with a probability proportional to its affinity. Points attract along these edges, and all pairs
+    of the batch repel. On average the steps follow the gradient of the loss over all points (docs/parametric.md).
+    Requires PyTorch.
 
     Parameters
     ----------
@@ -62,11 +63,11 @@ class Parametric(Estimator):
         Maximum number of edges in a batch; the batches of an epoch are of nearly equal size. Every batch has at least
         two edges, so with batch_size=2 and an odd number of rows one batch has three.
     learning_rate : float, default=3e-3
-        Initial rate of Adam; it decreases to 0 as half a cosine.
+        Initial learning rate of the optimiser, Adam; it decreases to 0 along half a cosine.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for training; "auto" is a GPU if one is available.
     random_state : int, RandomState or None, default=None
-        The same seed gives the same bytes on one device with the same number of threads.
+        The same seed gives byte-identical results on the same device with the same number of threads.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called with (epoch, loss, Y) after every epoch and stop the training by returning True. A
         `Checkpoint` saves the run to a file every `Checkpoint.every` epochs, to resume it after an interruption.
@@ -83,7 +84,7 @@ class Parametric(Estimator):
     encoder_ : torch.nn.Module
         The trained encoder.
     loss_ : float
-        The loss of `embedding_` as defined by the method and computed by its engine.
+        The loss of the method at `embedding_`, computed by the engine of the method.
     loss_curve_ : ndarray of shape (n_epochs_, 2)
         Epoch and loss, estimated from the batches of the epoch.
     affinities_ : ndarray or csr_matrix of shape (n, n)

@@ -1,4 +1,4 @@
-"""Training an encoder on batches of a neighbour graph; the seed and the epoch determine all random numbers."""
+"""Trains an encoder on batches of a neighbour graph; the seed and the epoch determine all random numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .encoder import encode, to_working
 
 @dataclass(frozen=True)
 class Settings:
-    """Parameters of the training of an encoder."""
+    """Holds the parameters for training an encoder."""
 
     epochs: int
     batch_size: int
@@ -144,7 +144,7 @@ class Training(Steps[TrainingState]):
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.settings.exaggeration)
 
     def describe(self) -> dict[str, Any]:
-        """Return all that determines a run, as a dict of values or fingerprints; error messages quote its keys."""
+        """Return the values that determine a run, or fingerprints (hashes) of them; error messages quote the keys."""
         A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
@@ -195,10 +195,10 @@ def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
 
 
 class _SharedThreads:
-    """The number of threads to restore in PyTorch, while several threads are in contexts of `limit_threads`.
+    """Remembers how many threads PyTorch used before `limit_threads`, so that this number can be restored.
 
-    The number to restore is the one found by the first of these threads. A later thread finds the limit
-    set by another thread.
+    Several threads of the program can be in contexts of `limit_threads` at the same time. The first of them finds the
+    number to restore; the others find the limit that another thread has set.
     """
 
     def __init__(self) -> None:
@@ -215,7 +215,7 @@ class _SharedThreads:
         self.before = 1
 
     def enter(self, threads: int) -> tuple[int, bool]:
-        """Limit PyTorch to `threads`; return the number to restore, and whether the caller was already in a context."""
+        """Limit PyTorch to `threads` threads. Return the number to restore, and whether the caller was in a context."""
         with self.lock:
             found, nested = torch.get_num_threads(), get_ident() in self.inside
             if not self.inside:
@@ -238,7 +238,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Limit PyTorch to `threads` threads within the context; contexts of several threads may overlap."""
+    """Limit PyTorch to `threads` threads within the context; several threads of the program can enter it."""
     before, nested = _shared.enter(threads)
     try:
         yield

@@ -1,4 +1,6 @@
-"""Losses of a map with a metric g(y) that varies over the map: E depends on Y through d2_kl alone, so
+"""Losses of a map with a metric g(y) that varies from place to place.
+
+E depends on Y only through the squared distances d2_kl, measured with g, so
 
     ∂E/∂y_i = Σ_kl (∂E/∂d2_kl) ∂d2_kl/∂y_i                                                   docs/math.md, eq. (G1)
 
@@ -20,10 +22,11 @@ from ...arrays.csr import dense, on_host
 from ...divergences import antiderivative
 from ...engines import Engine, Placement
 from ...kernels import Kernel
-from ..base import Balance, Objective
+from ..base import DIVERGED, Balance, Objective
 from ..conditional import ConditionalKL
 from ..dense import DenseDivergence
-from ..joint import DIVERGED, JointDivergence
+from ..joint import JointDivergence, RenyiDivergence
+from ..stored_divergence import ZERO, StoredDivergence
 from .pairs import Pairs, on_tensor
 
 Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d, d)
@@ -40,7 +43,7 @@ class Curved:
         return type(self)(self.flat, self.g, device)
 
     def check(self, Y: Array) -> None:
-        """Raise unless g returns valid metric tensors at Y."""
+        """Raise TypeError or ValueError unless g returns valid metric tensors at Y."""
         Pairs(Y, self.g, self.device)
 
     @property
@@ -74,7 +77,7 @@ class Curved:
         return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        """Return the attributes of a `Balance`; the caller multiplies the stiffness by `Pairs.stretch`."""
+        """Return attraction, repulsion, loss and stiffness; the caller multiplies the stiffness by `Pairs.stretch`."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
     def to(self, placement: Placement) -> Objective:
@@ -103,7 +106,7 @@ class Curved:
 class CurvedJoint(Curved):
     """D_α(P ‖ Q), α < 1: ∂E/∂d2 = −(1/s) [Z^{−e} P^s k^{−s} k' − (T/Z) k'], from eq. (2').
 
-    s, e and T are those of `JointDivergence`.
+    s, e and T are those of `JointDivergence`. For the Rényi divergence, T takes the place of the divisor s.
     """
 
     flat: JointDivergence
@@ -124,8 +127,9 @@ class CurvedJoint(Curved):
         if not Z > 0:
             raise FloatingPointError(DIVERGED)
         value, T = self.flat.divergence_and_overlap(psi, Z) if loss or e != 0 else (np.nan, 1.0)
-        attraction = Z**-e * exaggeration**s / s * pull.result()
-        return attraction, -T / (s * Z) * push.result(), value, exaggeration**s * T / s
+        divisor = self.flat.divisor(T)
+        attraction = Z**-e * exaggeration**s / divisor * pull.result()
+        return attraction, -T / (divisor * Z) * push.result(), value, exaggeration**s * T / divisor
 
 
 class CurvedDense(Curved):
@@ -158,6 +162,14 @@ class CurvedDense(Curved):
         return -pull.result(), -push.result(), value, max(1.0, len(P) * float(load))
 
 
+class CurvedStored(CurvedDense):
+    """A divergence for which P may be 0, because f' has a limit at infinity: such an affinity is replaced by ZERO."""
+
+    @cached_property
+    def P(self) -> torch.Tensor:
+        return super().P.clamp_min(ZERO)
+
+
 class CurvedConditional(Curved):
     """Σ_i KL(p_{·|i} ‖ q_{·|i}): ∂E/∂d2_ij = (q_{j|i} − p_{j|i}) k'/k for ordered pairs, as in eq. (5)."""
 
@@ -183,11 +195,18 @@ def _weighted(A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 CURVED: dict[type[Any], type[Curved]] = {
     JointDivergence: CurvedJoint,
+    RenyiDivergence: CurvedJoint,
     DenseDivergence: CurvedDense,
+    StoredDivergence: CurvedStored,
     ConditionalKL: CurvedConditional,
 }
 
 
 def curved(flat: Objective, g: Metric) -> Curved:
-    """Return the loss `flat` in a map with the metric g(Y)."""
+    """Return the loss `flat` in a map with the metric g(Y); raise ValueError if this loss does not support one."""
+    if type(flat) not in CURVED:
+        raise ValueError(
+            "a function g(Y) does not support the divergences Beta, Gamma, NeRV and SymmetricKL; use an f-divergence,"
+            " such as Alpha or JensenShannon, or a constant matrix g"
+        )
     return CURVED[type(flat)](flat, g)

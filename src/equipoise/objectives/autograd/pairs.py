@@ -1,4 +1,4 @@
-"""All pairs of a map under a metric g(y): squared distances, and forces by autograd through them."""
+"""Computes the squared distances of all pairs of a map under a metric g(y), and the forces by autograd."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ...data.checks.metric_tensors import check_tensors
 
 
 class Pairs:
-    """All pairs of a map, block by block, with d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j).
+    """Iterates over all pairs of a map, in blocks of rows, and gives d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j).
 
-    g(Y) gives a metric tensor g_i for every point, or one g for all (Lin et al. 2024, eq. 9). g is called once.
-    Blocks are differentiated with respect to Y and g as independent variables. g is differentiated with respect to Y at
-    the end, so that no autograd graph spans all pairs.
+    g(Y) gives a metric tensor g_i for every point, or one g for all (Lin et al. 2024, eq. 9). g is called once. So that
+    no autograd graph spans all pairs, each block is differentiated with respect to Y and g as independent variables,
+    and g is differentiated with respect to Y at the end, for all blocks together.
     """
 
     def __init__(self, Y: Any, g: Callable[[torch.Tensor], torch.Tensor], device: str):
@@ -33,7 +33,7 @@ class Pairs:
 
     @property
     def stretch(self) -> float:
-        """The largest eigenvalue of g at any point: the factor by which the metric makes forces stiffer."""
+        """The largest eigenvalue of g at any point; the metric multiplies the stiffness of the loss by this factor."""
         return float(np.linalg.eigvalsh(self.G.detach().cpu().numpy()).max())
 
     def __iter__(self) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
@@ -67,7 +67,10 @@ class Pairs:
 
 
 class ForceSum:
-    """Σ_kl w_kl ∂d2_kl/∂y_i, (n, d), accumulated over blocks of weights: the chain rule of eq. (G1)."""
+    """Accumulates Σ_kl w_kl ∂d2_kl/∂y_i, (n, d), block by block.
+
+    With the weights w = ∂E/∂d2 this is the gradient of E, by the chain rule (docs/math.md, eq. G1).
+    """
 
     def __init__(self, pairs: Pairs):
         self.pairs = pairs
@@ -81,7 +84,7 @@ class ForceSum:
             total += part
 
     def result(self) -> torch.Tensor:
-        """Return the sum, including the derivative of the metric."""
+        """Return the accumulated sum (n, d), including the part that comes from the derivative of the metric g."""
         direct, by_metric = self._sums
         if not self.pairs.G.requires_grad:
             return direct
@@ -110,7 +113,7 @@ def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
 
 
 def _tensors(G: Any, Y: torch.Tensor) -> torch.Tensor:
-    """Return the metric tensors G = g(Y) in float64 on the device of Y; raise if they are not valid."""
+    """Return the metric tensors G = g(Y) in float64 on the device of Y; raise an error if they are not valid."""
     if not isinstance(G, torch.Tensor):
         raise TypeError(f"g(Y) must return a PyTorch tensor computed from Y, got {type(G).__name__}")
     check_tensors(G.detach().cpu().numpy(), "g(Y)", *Y.shape)

@@ -1,14 +1,14 @@
-"""Losses estimated from a batch of points and edges, which PyTorch differentiates to train an encoder.
+"""Estimates losses from batches of points and edges; PyTorch differentiates the estimates to train an encoder.
 
-Each loss is a function of two sums: an attractive one over the stored edges and a repulsive one over all pairs.
-For a batch of B of the n points, drawn without replacement, and one edge from each of them,
+Each loss is a function of two sums: an attractive one, S₁, over the stored edges and a repulsive one, S₂, over all
+pairs. For a batch of B of the n points, drawn without replacement, and one edge from each of them, the estimates are
 
     Σ_ij A_ij f(d2_ij) ≈ (n/B) Σ_i a_i f(d2_iJ),   J drawn with probability A_iJ/a_i,  a_i = Σ_j A_ij              (a)
     Σ_{i≠j} u(d2_ij) ≈ n(n−1)/(B(B−1)) Σ_{i≠j} u(d2_ij),   over the pairs within the batch                         (b)
 
-and both are unbiased. UMAP's losses are linear in the two sums. Those of the SNE family contain log Z, and the
-logarithm of an estimate is biased downwards by half its relative variance. Therefore the loss is linearised at running
-averages Ŝ of the sums: the descent follows
+and both are unbiased. UMAP's losses are linear in the two sums. The losses of the SNE family contain log Z, and the
+logarithm of an estimate is biased downwards by half the relative variance of the estimate. Therefore the loss is
+linearised at running averages Ŝ of the sums: the descent follows
 
     (∂E/∂S₁)(Ŝ) ∇S₁ + (∂E/∂S₂)(Ŝ) ∇S₂,
 
@@ -30,13 +30,13 @@ from ...kernels import TINY
 from ..base import Objective
 from ..conditional import ConditionalKL
 from ..cross_entropy import CrossEntropy, EffectiveCrossEntropy
-from ..joint import JointDivergence
+from ..joint import JointDivergence, RenyiDivergence
 
 DECAY = 0.9  # weight of the past in running averages, about ten batches; chosen
 
 
 class Batch(NamedTuple):
-    """A batch of B of the n points, and edges that start at them."""
+    """A batch of B of the n points, and a sample of the edges that start at these points."""
 
     n: int
     heads: Tensor  # (B,): indices of the points
@@ -62,12 +62,12 @@ class Batch(NamedTuple):
 
 
 def squared(differences: Tensor) -> Tensor:
-    """Return the squared norms (…) of differences (…, d), at least TINY: a power of 0 may have an infinite slope."""
+    """Return the squared norms (…) of differences (…, d), at least TINY: at 0, a power can have an infinite slope."""
     return differences.square().sum(dim=-1).clamp_min(TINY)
 
 
 class Average:
-    """Running averages of estimates, without bias towards the initial 0."""
+    """Keeps running averages of estimates, corrected for the bias towards their initial value 0."""
 
     def __init__(self, shape: tuple[int, ...], device: torch.device):
         self.total = torch.zeros(shape, dtype=torch.float64, device=device)
@@ -81,7 +81,10 @@ class Average:
 
 
 class Stochastic:
-    """A loss as a function of a sum S₁ over edges and a sum S₂ over pairs; S₁ + S₂ by default."""
+    """A loss, estimated from batches, that is a function of a sum S₁ over edges and a sum S₂ over pairs.
+
+    By default, the loss is S₁ + S₂.
+    """
 
     objective: Any  # its kernels accept tensors
     A: Matrix  # the weights of the edges
@@ -98,11 +101,11 @@ class Stochastic:
         raise TypeError(f"{type(self).__name__} must define estimate(batch)")
 
     def loss(self, sums: Tensor) -> Tensor:
-        """Return the loss for S₁ and S₂, (2,)."""
+        """Return the loss for given values (2,) of S₁ and S₂."""
         return sums.sum()
 
     def linearized(self, batch: Batch, exaggeration: float = 1.0) -> Tensor:
-        """Return a scalar whose gradient estimates that of the loss, and record the sums."""
+        """Return a scalar whose gradient estimates the gradient of the loss, and record the sums of this batch."""
         sums = self.estimate(batch)
         self._batch_sums += torch.cat([sums.detach(), sums.new_ones(1)])
         at = self.sums.include(sums.detach()).requires_grad_()
@@ -116,12 +119,12 @@ class Stochastic:
         return loss
 
     def state(self) -> dict[str, Tensor]:
-        """Return the tensors on which the next step depends; complete only directly after `loss_so_far`."""
+        """Return the tensors on which the next step depends; call it only directly after `loss_so_far`."""
         return {"total": self.sums.total, "weight": self.sums.weight}
 
 
 class StochasticDivergence(Stochastic):
-    """The α-divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.                   docs/math.md, eq. (2')
+    """The α- and Rényi divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.      docs/math.md, eq. (2')
 
     s, ψ and Z are those of `JointDivergence.divergence_and_overlap`.
     """
@@ -190,6 +193,7 @@ class StochasticEffective(Stochastic):
 
 KINDS: dict[type[Any], Callable[[Any, int, torch.device], Stochastic]] = {
     JointDivergence: StochasticDivergence,
+    RenyiDivergence: StochasticDivergence,
     ConditionalKL: StochasticConditional,
     CrossEntropy: StochasticCrossEntropy,
     EffectiveCrossEntropy: StochasticEffective,
@@ -201,7 +205,7 @@ def check_objective(objective: Any, name: str) -> None:
     if type(objective) not in KINDS:
         raise ValueError(
             f"the loss of {name} cannot be estimated from batches, so it cannot train an encoder; use UMAP, or a method"
-            " of the SNE family with KL or another Alpha divergence of alpha < 1 and without a function g"
+            " of the SNE family with an Alpha divergence of alpha < 1 (such as KL) and without a function as metric g"
         )
     try:
         objective.kernel.log_value(torch.ones(2, requires_grad=True))

@@ -1,4 +1,7 @@
-"""A user-defined loss, a PyTorch function of the map: gradient by autograd, curvature by finite differences."""
+"""Evaluates a user-defined loss, which is a PyTorch function of the map.
+
+The gradient comes from autograd, the curvature from finite differences of gradients.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class OwnLoss:
         return float(value.detach()), gradient.cpu().numpy()
 
     def check(self, Y0: Array) -> None:
-        """Raise unless the loss and its gradient are finite at an initial map."""
+        """Raise ValueError unless the loss and its gradient are finite at the initial map Y0."""
         value, gradient = self.at(Y0)
         if not np.isfinite(value):
             raise ValueError(f"the loss is {value} at Y0; use another Y0, or a loss that is finite there")
@@ -140,5 +143,5 @@ class WatchedLoss(OwnLoss):
 
 
 def watched(objective: Any) -> WatchedLoss:
-    """Return a loss that records its curvature, for a new descent."""
+    """Return a new copy of the loss, which records its curvature during one descent."""
     return WatchedLoss(objective.loss, objective.device)

@@ -1,1 +1,1 @@
-"""Stress: losses of multidimensional scaling (docs/math.md, section 14)."""
+"""The losses of multidimensional scaling, which are called stress (docs/math.md, section 14)."""

@@ -1,4 +1,4 @@
-"""Metric stress over all pairs, or over the pairs of a sparse matrix (docs/math.md, section 14)."""
+"""Computes metric stress over all pairs, or over the pairs of a sparse matrix (docs/math.md, section 14)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ NONE = np.empty(0, np.float32)  # no weights: all 1
 
 
 class Slope(NamedTuple):
-    """The loss at a map, half its gradient, and the stiffness by which a step divides half the gradient."""
+    """The loss at a map Y, half its gradient G, and the stiffness M; a step of majorisation leads from Y to Y − G/M."""
 
     loss: float
     half_gradient: Array  # G, (n, d)
-    # M, (n, 1) or (1, 1): the diagonal of a matrix ≥ V, the Laplacian of the weights. A step of majorisation leads from
-    # Y to Y − G/M.
-    stiffness: Array
+    stiffness: Array  # M, (n, 1) or (1, 1): the diagonal of a matrix ≥ V, the Laplacian of the weights
 
 
 class Stress(Protocol):
     """A stress of maps Y (n, d): metric stress σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², or ordinal stress (ordinal.py).
 
-    V is the Laplacian of the weights: (V Y)_i = Σ_j w_ij (y_i − y_j).
+    d_ij are the distances in the map, δ_ij the given dissimilarities and w_ij their weights. V is the Laplacian of the
+    weights: (V Y)_i = Σ_j w_ij (y_i − y_j).
     """
 
     def slope(self, Y: Array) -> Slope:
@@ -63,7 +62,10 @@ class Metric:
 
 
 class AllPairs(Metric):
-    """Metric stress over all pairs i < j, from condensed arrays of δ (float32) and of weights (empty if all are 1)."""
+    """Metric stress over all pairs i < j.
+
+    `delta` (float32) and `weights` (empty if all are 1) are condensed arrays, as SciPy's pdist returns them.
+    """
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.delta, self.n, self.weights, self.n_threads = delta, n, weights, n_threads
@@ -96,7 +98,7 @@ class AllPairs(Metric):
 
 
 class FromPoints(Metric):
-    """Metric stress where δ_ij is the Euclidean distance between rows i and j of X (n, D), recomputed at every pass."""
+    """Metric stress where δ_ij is the Euclidean distance between rows i and j of X (n, D), which is not stored."""
 
     def __init__(self, X: Array, n_threads: int):
         self.X, self.n_threads = np.ascontiguousarray(X, dtype=np.float32), n_threads
@@ -113,7 +115,7 @@ class FromPoints(Metric):
 
 
 class Listed(Metric):
-    """Metric stress over the pairs stored in a symmetric CSR matrix of weights, with δ in the order of its entries."""
+    """Metric stress over the pairs stored in a symmetric CSR matrix `weights`; `delta` holds δ in the same order."""
 
     def __init__(self, delta: Array, weights: Matrix, n_threads: int):
         self.n_threads, self.weights = n_threads, weights

@@ -1,4 +1,4 @@
-"""Ordinal stress: the map preserves the order of the dissimilarities (Kruskal 1964)."""
+"""Computes ordinal stress, 0 if the distances in the map have the order of the dissimilarities (Kruskal 1964)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from .metric import NONE, AllPairs, Slope
 
 
 class OrdinalStress:
-    """σ₁²(Y) = Σ w (d − δ̂)² / Σ w d², with δ̂ the values closest to d in the order of δ    docs/math.md, eq. (8)
+    """The loss σ₁²(Y) = Σ w (d − δ̂)² / Σ w d², δ̂ the values closest to d in the order of δ    docs/math.md, eq. (8)
 
-    δ̂ is the isotonic regression of d on the order of δ; pairs with equal δ may have different δ̂ (Kruskal's primary
-    treatment of ties: they are sorted by d). δ̂ minimises the numerator, so the gradient treats it as constant. Only the
-    order of δ matters, and the loss is invariant to the scale of Y. O(n²) memory, about 40 bytes per pair.
+    d are the distances in the map Y, and δ̂ is their isotonic regression on the order of the dissimilarities δ. Pairs
+    with equal δ can have different δ̂: they are sorted by d (Kruskal's primary treatment of ties). δ̂ minimises the
+    numerator, so the gradient treats it as constant. Only the order of δ matters, and the loss does not change if Y is
+    scaled. It takes O(n²) memory, about 40 bytes per pair.
     """
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
@@ -29,7 +30,7 @@ class OrdinalStress:
         self._pairs = AllPairs(np.empty(0, np.float32), n, n_threads, weights)
 
     def disparities(self, Y: Array) -> Array:
-        """Return δ̂ of the pairs i < j in float32; 0 for pairs without weight."""
+        """Return δ̂ of the pairs i < j in float32; 0 for pairs with weight 0."""
         d = pdist(np.asarray(Y, dtype=np.float64))
         order = self.order
         if self.level is not None:

@@ -1,4 +1,4 @@
-"""Metric stress over all pairs on a device (docs/math.md, section 14)."""
+"""Computes metric stress over all pairs on a device (docs/math.md, section 14)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_D2 = 1e-36  # lower bound of d², as in stress.hpp: coincident points have a
 
 
 class Targets(Protocol):
-    """The dissimilarities δ of all pairs of n points, by rows."""
+    """Gives the dissimilarities δ of all pairs of n points, some rows at a time."""
 
     n: int
     width: int  # entries allocated per row while δ is computed
@@ -44,7 +44,7 @@ class Stored:
 
 
 class Recomputed:
-    """Dissimilarities δ: Euclidean distances between the rows of a centred X (n, D), recomputed at every pass."""
+    """Dissimilarities δ, the Euclidean distances between the rows of a centred X (n, D), which are not stored."""
 
     def __init__(self, X: torch.Tensor):
         self.X = X.double()

@@ -1,1 +1,1 @@
-"""The page of the studio: widgets, plots and the data sent to the browser."""
+"""Builds and updates the page of the studio: its widgets, its plots and the data sent to the browser."""

@@ -1,4 +1,4 @@
-"""An open page of the studio: connects its widgets with its runs."""
+"""Connects the widgets of an open page of the studio with its runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REFRESH_INTERVAL = 1.0  # seconds between updates of the loss curve and the Pyth
 
 
 class Page:
-    """A page with its widgets and the player of its runs."""
+    """An open page: its widgets, and the player that computes its runs."""
 
     def __init__(self, document: Any, tables: DataSources, pages: dict[str, Page], limits: Limits, n_jobs: int | None):
         self.tables, self._pages, self._document, self._limits = tables, pages, document, limits
@@ -67,7 +67,7 @@ class Page:
         self._pages.pop(self._id, None)
 
     def _read_link(self, arguments: dict[str, list[bytes]]) -> tuple[View, str]:
-        """Return the state in the link that opened the page, and an error message, empty if the link is valid."""
+        """Return the state in the link that opened the page, and an error message (empty if the link is valid)."""
         own = {name: values for name, values in arguments.items() if not name.startswith("bokeh-")}
         try:
             view = from_query(urlencode({name: b",".join(values) for name, values in own.items()}))
@@ -112,7 +112,7 @@ class Page:
     # From the runs to the page
 
     def _wake(self) -> None:
-        """Schedule `_tick`; may be called from any thread."""
+        """Schedule `_tick`; can be called from any thread."""
         if not (self._woken or self._closed):
             self._woken = True
             self._document.add_next_tick_callback(self._tick)
@@ -198,7 +198,7 @@ class Page:
                 dataset = self.tables.load(view.data)
                 if view.point is not None and view.point >= len(dataset.X):
                     last = len(dataset.X) - 1
-                    raise ValueError(f"point {view.point} in the link does not exist; points go from 0 to {last}")
+                    raise ValueError(f"point {view.point} in the link does not exist; choose a point from 0 to {last}")
                 self._player.begin(dataset.X, view.runs, view.point)
             except Exception:
                 self._player.run_on_page(
@@ -269,7 +269,7 @@ class Page:
 
     def _color_chosen(self, value: str) -> None:
         if value not in COLORS:
-            raise ValueError(f"unknown color {value!r}; choose from {', '.join(COLORS)}")
+            raise ValueError(f"unknown colouring {value!r}; choose from {', '.join(COLORS)}")
         self._color = value
         self.layout.show_color(value)
         if value == "trust":
@@ -280,7 +280,7 @@ class Page:
             self.layout.color_by_class(self._picture.dataset)
 
     def _show_trust(self, shot: Shot, colors: list[TrustColors]) -> None:
-        """Colour by trust, if this colouring is still selected and the runs are still visible."""
+        """Colour the maps by trust, if this colouring is still selected and these runs are still shown."""
         shown = self._picture.shot
         if self._color == "trust" and shown is not None and shown.runs == shot.runs:
             self.layout.color_by_trust(colors)

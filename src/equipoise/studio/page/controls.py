@@ -1,4 +1,4 @@
-"""The sliders of a method's parameters."""
+"""Shows sliders for the parameters of the selected method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Changed = Callable[[str, Value], None]
 
 
 class Sliders:
-    """Sliders of all parameters; only those of the selected method are visible.
+    """Sliders for all parameters; only those of the selected method are visible.
 
     Logarithmic sliders display the value, not its logarithm.
     """
@@ -58,7 +58,7 @@ class Sliders:
         return moved
 
     def _value(self, name: str, position: float) -> Value:
-        """Return the value of a parameter at a position of its slider, within its limits."""
+        """Return the value of a parameter at a position of its slider, limited to the range of the parameter."""
         parameter, slider = PARAMETERS[name], self.sliders[name]
         # The browser may send any number.
         position = float(np.clip(np.nan_to_num(position, nan=slider.start), slider.start, slider.end))

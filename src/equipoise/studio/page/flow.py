@@ -11,10 +11,10 @@ SPAN = 20  # number of frames over which the rate is measured
 
 
 class Flow:
-    """Counts frames sent and drawn, and decides from the counts when the next frame may be sent.
+    """Counts frames sent and drawn, and decides from the counts when the next frame can be sent.
 
-    A frame sent before the page was ready is never drawn. So that the page does not wait for it forever, the next frame
-    may always be sent after TIMEOUT seconds.
+    A frame sent before the page was ready is never drawn. So that the studio does not wait for it forever, the next
+    frame can always be sent after TIMEOUT seconds.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Flow:
         self._times: deque[float] = deque(maxlen=SPAN)
 
     def ready(self) -> bool:
-        """Return whether a frame may be sent."""
+        """Return whether the next frame can be sent now."""
         return self._waiting < AHEAD or time.monotonic() - self._sent_at > TIMEOUT
 
     def sent(self) -> None:

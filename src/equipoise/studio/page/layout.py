@@ -1,4 +1,4 @@
-"""The widgets of the page and their layout; app.py connects them."""
+"""Creates, arranges and updates the widgets of the page; app.py connects them with the runs."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Layout:
         self.updating = False
 
     def load(self, dataset: Dataset, runs: int) -> None:
-        """Prepare the page for another data set."""
+        """Prepare the page for another data set with one or two runs."""
         self.updating = True
         try:
             self.color.value = "class"
@@ -189,7 +189,7 @@ class Layout:
         """If `wanted`, show the buttons that choose between two maps, and select the right-hand map.
 
         Otherwise hide the buttons and select the left-hand map. In both cases, the loss curve of the right-hand map is
-        hidden until its first loss.
+        hidden until `show_curves` draws it.
         """
         self.which.visible = wanted
         self._lines[1].visible = False
@@ -246,7 +246,7 @@ class Layout:
         self.play.button_type = "default" if playing else "primary"
 
     def show_color(self, value: str) -> None:
-        """Select a colouring."""
+        """Select a value in the menu Colour: "class" or "trust"."""
         self.updating = True
         self.color.value = value
         self.updating = False
@@ -268,7 +268,7 @@ class Layout:
         self.legend.text = _legend(items, f"mean {means}. {shading.hint}")
 
     def show_forces(self, shot: Shot, dataset: Dataset, which: int) -> None:
-        """Show the forces on the chosen point in one of the maps."""
+        """Show the sizes of the forces on the chosen point in map `which`: 0 or 1."""
         if shot.point is None:
             self.forces.text = HINT
             return

@@ -55,12 +55,15 @@ def to_query(view: View) -> str:
         pairs.append(("point", str(view.point)))
     query = urlencode(pairs, safe=":")
     if len(query) > MAX_LENGTH:
-        raise ValueError("the parameters were changed too often for a link; reset the run, or copy the Python code")
+        raise ValueError(
+            f"the link would be longer than {MAX_LENGTH:,} characters, because it lists every change of a parameter;"
+            " reset the run, or copy the Python code"
+        )
     return query
 
 
 def from_query(query: str) -> View:
-    """Return the state encoded in the query of a link; raise ValueError if it is not valid."""
+    """Return the state encoded in the query of a link; raise ValueError if the query is not valid."""
     if len(query) > 2 * MAX_LENGTH:
         raise ValueError(f"the link is longer than {2 * MAX_LENGTH} characters; copy it again")
     try:
@@ -71,7 +74,7 @@ def from_query(query: str) -> View:
     if len(given) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the link sets {twice[:20]!r} twice; remove one of them")
+        raise ValueError(f"the link sets {twice[:20]!r} twice; remove one of the two values")
     given.pop("token", None)
     data = given.pop("data", View.data)
     color = given.pop("color", "class")
@@ -90,7 +93,7 @@ def _parse_run(given: dict[str, str]) -> LinkedRun:
     seed = _parse_integer("seed", given.get("seed", "0"))
     iteration = _parse_integer("iteration", given.get("iteration", "0"))
     if iteration > MAX_ITERATIONS:
-        raise ValueError(f"iteration in the link must be at most {MAX_ITERATIONS:,}, got {iteration:,}")
+        raise ValueError(f"the iteration in the link must be at most {MAX_ITERATIONS:,}, got {iteration:,}")
     events = tuple(_parse_event(text) for text in given.get("changes", "").split("_") if text)
     first = tuple(
         (name, _parse_value(name, text))
@@ -115,7 +118,7 @@ def _parse_event(text: str) -> Event:
     if len(parts) == 2 and parts[1] == RESET_MOMENTUM:
         return Event(_parse_integer("the iteration of a change", parts[0]), RESET_MOMENTUM)
     if len(parts) != 3:
-        raise ValueError(f"changes in the link must have the form iteration:name:value, got {text[:40]!r}")
+        raise ValueError(f"each change in the link must have the form iteration:name:value, got {text[:40]!r}")
     name = parts[1].replace("-", "_")
     return Event(_parse_integer("the iteration of a change", parts[0]), name, _parse_value(name, parts[2]))
 

@@ -1,4 +1,4 @@
-"""The two maps of the page: their plots, and the models that send their points to studio.js."""
+"""Creates the plots of the two maps of the page, and the Bokeh models that send their points to studio.js."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EMPTY = np.empty(0, np.uint8)
 
 
 class Maps:
-    """The two panels and the Bokeh models of their data.
+    """The plots of the two maps, and the Bokeh models that send their data to the browser.
 
     Positions are sent to the browser with each frame, colours only when they change.
     """
@@ -43,7 +43,7 @@ class Maps:
         self.holder = Div(visible=False, tags=models)  # an invisible element that makes the models part of the document
 
     def load(self, dataset: Dataset) -> None:
-        """Prepare for another data set."""
+        """Remove the points and forces of the old data set, and send the labels of another one."""
         n = len(dataset.X)
         labels = np.zeros(n) if dataset.labels is None else np.asarray(dataset.labels)
         self.points.data = {}

@@ -1,4 +1,4 @@
-"""One map of the page: its plot, its title, and the forces on the chosen point."""
+"""Shows one map of the page: its title, its plot, and arrows for the forces on the chosen point."""
 
 from __future__ import annotations
 

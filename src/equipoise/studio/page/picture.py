@@ -1,4 +1,4 @@
-"""The current content of a page, to be shared or exported."""
+"""Holds what a page currently shows, so that it can be shared as a link or exported to a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_MAP = "there is no map yet; wait for the neighbour search, choose a data set,
 
 @dataclass(frozen=True)
 class Picture:
-    """A data set, its name in the studio, and the latest shot of its runs, if any.
+    """A data set, its name in the studio, and the latest shot (a frame of each run), if any.
 
     The object is immutable and replaced as a whole, so that other threads never see the map of one data set with the
     rows of another.

@@ -1,4 +1,4 @@
-"""The HTML template and the scripts of the page."""
+"""Sets the HTML template and the scripts of the page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from ...views.inline import read_script
 
 TITLE = "Equipoise studio"
-# The nonce of the studio's scripts while a page is rendered. The server replaces it in every response by a new nonce of
-# the same length, so that nobody outside this process knows it and no injected text can contain it.
+# The nonce of the studio's scripts (see mark_scripts) while a page is rendered. In every response the server replaces
+# it by a new nonce of the same length, so that nobody outside the process knows it and no injected text can contain it.
 NONCE_MARK = secrets.token_urlsafe(32)
 SCRIPT_TAG = re.compile(r"<script\b(?![^>]*application/json)")
 
@@ -36,6 +36,7 @@ def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
 def mark_scripts(html: str, count: int = 0) -> str:
     """Return HTML in which the first `count` scripts, by default all, have NONCE_MARK as their nonce.
 
-    Elements that contain JSON are not scripts. The server replaces NONCE_MARK by a new nonce in every response.
+    A nonce is a random value without which the browser does not run a script. The server replaces NONCE_MARK by a new
+    one in every response. Elements that contain JSON are not scripts.
     """
     return SCRIPT_TAG.sub(f'<script nonce="{NONCE_MARK}"', html, count=count)

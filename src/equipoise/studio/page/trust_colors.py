@@ -67,7 +67,7 @@ class TrustWatch:
         self._thread: threading.Thread | None = None
 
     def watch(self, shot: Shot | None) -> None:
-        """Measure `shot` next and discard the shot that is still waiting, if any; None measures nothing."""
+        """Measure `shot` next, in place of a shot that is still waiting; None only discards the waiting shot."""
         with self._changed:
             self._next = shot
             self._changed.notify()

@@ -1,1 +1,1 @@
-"""The web server of the studio."""
+"""Serves the page of the studio over HTTP and controls the access to it."""

@@ -19,19 +19,21 @@ LOG = logging.getLogger(__name__)
 AT_ONCE = 128  # connections accepted before other work continues; the usual length of the system's queue
 RETRY = 1.0  # seconds without accepting after the system had no file descriptor left
 QUIET = 60.0  # minimum seconds between two warnings
-BUFFER = 4 * 2**20  # bytes read ahead of a connection; uploads are read in smaller parts
-HEADER = 64 * 2**10  # bytes of the header of a request
-RESERVED = 0.5  # fraction of the file descriptors of the process that connections may use
+BUFFER = 4 * 2**20  # maximum bytes buffered per connection; uploads are read in smaller parts
+HEADER = 64 * 2**10  # maximum bytes of the header of a request
+RESERVED = 0.5  # maximum fraction of the file descriptors of the process that connections use
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 5\r\n"
-    b"Connection: close\r\n\r\nThe studio has too many open connections; close other pages and try again.\n"
+    b"Connection: close\r\n\r\n"
+    b"The studio has reached its maximum number of open connections; close other pages and try again.\n"
 )
 
 
 class LimitedServer(HTTPServer):
-    """An HTTP server with at most `limits.connections` connections, which use at most half of the file descriptors.
+    """An HTTP server that limits the number of its open connections.
 
-    Further connections get a short answer and are closed. If the system has no file descriptor left, the server stops
+    The maximum is `limits.connections`, or half of the file descriptors of the process if that is fewer. Further
+    connections are answered with status 503 and closed. If the system has no file descriptor left, the server stops
     accepting connections for a second. It logs at most one warning a minute.
     """
 
@@ -126,7 +128,7 @@ class LimitedServer(HTTPServer):
 
 
 class Stream(IOStream):
-    """A connection that is listed in `streams` while open; `taken_at` is the time when its client last took data."""
+    """A connection that is listed in `streams` while open; `taken_at` is when its client last accepted data."""
 
     def __init__(self, connection: socket.socket, streams: set[Stream], buffer: int | None, chunk: int | None):
         super().__init__(connection, max_buffer_size=buffer, read_chunk_size=chunk)
@@ -148,7 +150,7 @@ class Stream(IOStream):
 
 
 def _descriptors() -> int:
-    """Return the maximum number of file descriptors that connections may use."""
+    """Return the maximum number of file descriptors for connections."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit

@@ -26,7 +26,7 @@ class Guard:
     """Checks the host, origin and token of each request.
 
     The check of the Host header prevents DNS rebinding, in which the name of another site resolves to this address. A
-    token is required unless the address is a loopback address.
+    token is required unless the address is a loopback address, which only this machine can reach.
     """
 
     def __init__(self, address: str, port: int, hosts: tuple[str, ...] = ()):
@@ -69,8 +69,8 @@ class Guard:
 def _same_site(request: RequestHandler) -> bool:
     """Return whether a request comes from the studio, from outside a browser, or from a user who opened the page.
 
-    The user may have typed the address or followed a link on another site. Browsers send no Origin header when
-    another site loads a script, image or frame of the studio. They do send Sec-Fetch headers, which are checked.
+    Users open the page by its address or by a link on another site. Browsers send no Origin header when another site
+    loads a script, image or frame of the studio. They do send Sec-Fetch headers, which are checked.
     """
     headers = request.request.headers
     if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
@@ -84,9 +84,9 @@ def _host(address: str) -> str:
 
 
 def make_auth_provider(guard: Guard, pages: Collection[str], limit: int) -> Any:
-    """Return a Bokeh AuthProvider that applies the guard and limits the number of open pages.
+    """Return a Bokeh AuthProvider that checks each request with the guard and limits the number of open pages.
 
-    Bokeh calls it before it sends a page or a script or opens a websocket.
+    Bokeh calls the provider before it sends a page or a script, and before it opens a websocket.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Request handlers for uploads and exports of an open page."""
+"""Handles the requests of an open page for uploads and exports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _GuardedHandler(RequestHandler):
         self.guard.check(self)
         self.session: Any = self.sessions.get(self.get_query_argument("session", ""))
         if self.session is None:
-            raise HTTPError(403, reason="unknown session; reload the page")
+            raise HTTPError(403, reason="this page is no longer open in the studio; reload it")
 
     def send_error_message(self, status: int, message: str) -> None:
         """Respond with an error status and a message as JSON."""
@@ -32,7 +32,7 @@ class _GuardedHandler(RequestHandler):
 
 @stream_request_body
 class Upload(_GuardedHandler):
-    """Stores a table sent by POST and returns its name as a data set."""
+    """Stores a table sent by POST, and responds with the name of its data set (see `DataSources`)."""
 
     running: ClassVar[set[Upload]] = set()  # the uploads that are being received or checked
 
@@ -76,7 +76,7 @@ class Upload(_GuardedHandler):
 
 
 class Export(_GuardedHandler):
-    """Returns the map of a page as a csv, png or html file."""
+    """Responds with the map of a page as a csv, png or html file."""
 
     async def get(self, kind: str) -> None:
         try:

@@ -28,7 +28,7 @@ MAX_MESSAGE = 2**20  # bytes of a websocket message to the server; the page send
 class Studio:
     """The studio as a web server with its own event loop.
 
-    `run()` serves until `stop()` is called, from any thread. The parameters are those of `serve`, except `show`.
+    `run()` serves until any thread calls `stop()`. The parameters are those of `serve`, without `show`.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Studio:
         self._temporary = TemporaryFolder() if folder is None else None
         path = Path(self._temporary.path if self._temporary is not None else folder)  # type: ignore[arg-type]  # not None
         if not path.is_dir():
-            raise ValueError(f"folder must be an existing folder, got {str(path)!r}; create it or choose another")
+            raise ValueError(f"folder={str(path)!r} is not an existing folder; create it or choose another")
         self.limits = _read_limits(limit)
         self._sources = DataSources(path, self.limits, given)
         sockets = bind_sockets(port, address)
@@ -152,15 +152,15 @@ def serve(
     port : int, default=0
         Port; 0 chooses a free one.
     address : str, default="127.0.0.1"
-        Address to listen on. Addresses that other machines can reach need a token, which is part of the printed URL.
+        Address to listen on. If other machines can reach it, requests need a token, which is part of the printed URL.
     show : bool, default=True
         Open a browser.
     hosts : tuple of str, default=()
-        Other host names by which the studio may be reached.
+        Further host names by which the studio can be reached.
     folder : str or path, optional
         Folder for data files and uploads; by default a temporary one, deleted at the end.
     limit : int or Limits, optional
-        Maximum size of an upload in bytes (default 200 MB), or all limits: `equipoise.studio.Limits`.
+        Maximum size of an upload in bytes (default 200 MB), or an `equipoise.studio.Limits` that sets all limits.
     n_jobs : int, optional
         Number of threads. The default leaves a core to the browser: it is the number of cores, or OMP_NUM_THREADS if
         that is smaller, minus one, but at least one.

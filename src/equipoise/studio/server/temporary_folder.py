@@ -1,4 +1,4 @@
-"""The temporary folder of a studio; each new studio deletes the folders of studios that were killed."""
+"""Creates the temporary folder of a studio, and deletes the folders left by studios that were killed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _delete(path: Path, lock: LockFile) -> None:
 
 
 def _remove_abandoned_folders() -> None:
-    """Delete the temporary folders of this user's studios that have ended."""
+    """Delete the temporary folders left behind by studios of this user that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()

@@ -1,1 +1,1 @@
-"""Runs of the studio, which can be stepped, changed and rewound."""
+"""Computes the runs of a page of the studio, which can be advanced step by step, changed and rewound."""

@@ -1,4 +1,4 @@
-"""The stored frames of a run, to which it can be rewound."""
+"""Stores frames of a run (maps at some of its iterations), so that the run can be rewound to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BYTES = 2**27  # maximum size of the stored maps: 239 maps of 70,000 points in t
 
 @dataclass(frozen=True)
 class Frame:
-    """A read-only map (n, d) with its iteration and the last loss evaluated up to that iteration."""
+    """The map Y (n, d) of a run at one iteration, read-only, with the last loss evaluated up to that iteration."""
 
     iteration: int
     loss: float
@@ -22,7 +22,7 @@ class Frame:
 
 
 class History:
-    """Frames spread evenly over a run: when the history is full, every second frame is dropped, but not the first."""
+    """Stores frames at even intervals over a run. When it is full, it drops every second frame, but never the first."""
 
     def __init__(self, frame: Frame):
         self.capacity = int(min(FRAMES, max(2, BYTES // frame.Y.nbytes)))

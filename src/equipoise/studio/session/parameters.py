@@ -1,4 +1,4 @@
-"""The methods of the studio, and their parameters that can change during a run."""
+"""Lists the methods of the studio and those of their parameters that can change during a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Method = NeighborEmbedding | UMAP
 
 @dataclass(frozen=True)
 class Parameter:
-    """A slider from `low` to `high`, on a linear or logarithmic scale."""
+    """A parameter of a method. Its slider goes from `low` to `high`, on a logarithmic scale if `log` is True."""
 
     label: str
     low: float
@@ -46,7 +46,10 @@ STEPS = ("early_exaggeration", "exaggeration", "learning_rate")
 
 @dataclass(frozen=True)
 class Choice:
-    """A method with its title and the names of its own parameters. Every method also has the parameters in STEPS."""
+    """A method that the user can choose: its title, its class `make`, and the names of its parameters.
+
+    `own` lists the parameters that not all methods have. All methods also have the parameters in STEPS.
+    """
 
     title: str
     make: type[Method]

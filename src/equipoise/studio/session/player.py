@@ -1,4 +1,4 @@
-"""The commands of a page, which the worker executes; the page shows the results."""
+"""Passes the commands of a page, such as Play, to its worker thread, and the results back to the page."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ Then = Callable[[], None]
 class Player:
     """Plays, steps, rewinds and changes the runs of one page; independent of widgets.
 
-    `show_error` is called with error messages, and `wake` when `run_pending` or `next_shot` has something to do.
-    `memory` is the maximum memory of the runs in bytes, as estimated before they start.
+    `show_error` is called with each error message. `wake` is called when an action waits for `run_pending`, or a shot
+    (a frame of each run) for `next_shot`. `memory` is the maximum memory of all runs together, in bytes; the memory is
+    estimated before the runs start.
     """
 
     def __init__(
@@ -75,16 +76,16 @@ class Player:
             act()
 
     def next_shot(self) -> Shot | None:
-        """Return the next shot; None if none is waiting."""
+        """Return the next shot (a frame of each run); None if none is waiting."""
         try:
             return self.worker.frames.get_nowait()
         except Empty:
             return None
 
     def submit(self, description: str, command: Callable[[], Any], then: Callable[[Any], None] | None = None) -> None:
-        """Queue `command` for the worker; afterwards the page calls `then` with its result.
+        """Queue `command` for the worker. After the command, the thread of the page calls `then` with its result.
 
-        The page shows the description while the command runs.
+        The page shows `description` while the command runs. If the command fails, `then` is not called.
         """
 
         def work() -> None:
@@ -97,7 +98,7 @@ class Player:
     # The runs
 
     def begin(self, X: Array, shown: tuple[LinkedRun, ...], point: int | None) -> None:
-        """Replace the runs by new ones on a table X, and select `point`, or no point if it is None.
+        """Replace the runs by a new run on a table X for each recipe in `shown`, and select `point` (None: no point).
 
         Call this only in a command, because only the thread of the worker may change the runs.
         """
@@ -136,7 +137,7 @@ class Player:
         self.submit(description(), advance, continue_or_finish)
 
     def restart_run(self, which: int, recipe: Recipe, then: Then) -> None:
-        """Replace one of the runs by a new one with another recipe; the other run is unchanged."""
+        """Replace run `which` (0 or 1) by a new run with another recipe, but not the other run; then call `then`."""
         self.pause()
 
         def go() -> None:
@@ -149,7 +150,7 @@ class Player:
         self.submit("Finding neighbours", go, lambda _: then())
 
     def add_second_run(self, then: Then) -> None:
-        """Add a second run, with another method and at the same iteration as the first."""
+        """Add a second run and step it to the iteration of the first. It uses UMAP, or t-SNE if the first uses UMAP."""
         self.pause()
 
         def go() -> int:
@@ -174,7 +175,7 @@ class Player:
     # Forward and back
 
     def play(self) -> None:
-        """Play from the displayed frame, unless `pause` is called before the worker starts."""
+        """Play from the displayed frame, unless `pause` is called before the worker executes this command."""
         self.play_requested = True
 
         def go() -> None:
@@ -191,7 +192,7 @@ class Player:
         self.worker.playing = False
 
     def step(self, then: Then) -> None:
-        """Advance by one frame from the displayed frame."""
+        """Pause, return to the displayed frame, and take the iterations of one frame."""
         self.pause()
 
         def go() -> None:
@@ -213,7 +214,7 @@ class Player:
     def change(self, which: int, name: str, value: Value, then: Then) -> None:
         """Change a parameter of one of the runs, starting at the displayed frame.
 
-        A slider may move faster than a large run can follow: of the queued values only the last is used.
+        A slider can move faster than a large run can follow, so only the last of the queued values is used.
         """
         is_queued = (which, name) in self.pending_changes
         self.pending_changes[which, name] = value
@@ -239,7 +240,7 @@ class Player:
         self.submit("", lambda: self.worker.publish(tuple(run.history.at(iteration) for run in self.runs)))
 
     def choose(self, point: int | None, seen: Shot | None) -> None:
-        """Show the forces on a point, or no forces if `point` is None; `seen` is the shot that the user clicked."""
+        """Show the forces on a point, or none if `point` is None; `seen` is the shot in which the user clicked it."""
 
         def go() -> None:
             shown = self.worker.shown

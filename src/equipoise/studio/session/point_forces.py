@@ -1,4 +1,4 @@
-"""The forces on one point of a run."""
+"""Computes the forces on one point of a map, which the page shows as arrows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PULLS = 30  # maximum number of neighbours shown; chosen
 
 
 class Forces(NamedTuple):
-    """Attraction and repulsion (d,) on the selected point, and its neighbours `near` with their affinities."""
+    """The attraction and repulsion (d,) on a point, and the points `near` with the largest `affinities` to it."""
 
     attraction: Array
     repulsion: Array

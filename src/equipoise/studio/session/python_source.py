@@ -1,4 +1,4 @@
-"""Python code that reproduces the map of a run byte for byte."""
+"""Writes Python code that reproduces the map of a run byte for byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Y = run.frame.Y
 
 
 def python_source(run: Run, data: str, iteration: int) -> str:
-    """Return a script that reproduces the map of a run at an iteration; the lines `data` define its table X.
+    """Return a script that reproduces the map of a run at an iteration; `data` is code that defines the table X.
 
     The script fits an estimator if, up to this iteration, no parameter has changed and the momentum was not reset (as
     by a rewind), and if the estimator can stop at this iteration. Otherwise it repeats the run step by step.

@@ -20,7 +20,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method, its initial values if they are not the defaults, the seed, and the changes in order."""
+    """A method, initial values of its parameters (the default if not listed), the seed, and the changes in order."""
 
     method: str = "tsne"
     first: tuple[tuple[str, Value], ...] = ()
@@ -57,7 +57,7 @@ class Recipe:
         return replace(self, events=tuple(event for event in self.events if event.iteration < iteration))
 
     def values(self) -> dict[str, Value]:
-        """Return the values that the recipe sets, by name, after all changes."""
+        """Return the values of the parameters after all changes, by name, without those left at their defaults."""
         return {
             **dict(self.first),
             **{event.name: event.value for event in self.events if event.name != RESET_MOMENTUM},

@@ -21,7 +21,7 @@ from .history import Frame, History
 from .parameters import METHODS, PARAMETERS, Method, Value, check_value, defaults
 from .recipe import RESET_MOMENTUM, Event, Recipe
 
-NEIGHBORS = 15  # of the trust overlay, as in `evaluate`
+NEIGHBORS = 15  # neighbours for the colouring by trust, as in `evaluate`
 # Above this number of points the loss, which takes longer than the forces, is evaluated only every 10 iterations;
 # measured (one thread; 70,000 points: 19 ms without and 49 ms with the loss; 5,000 points: 5.7 and 6.2 ms).
 LARGE_N, LARGE_N_EVERY = 20_000, 10
@@ -36,7 +36,7 @@ class LiveSteps(GradientSteps):
     """Gradient steps without a stopping rule: any loss is accepted, but a map that is not finite raises an error."""
 
     def check_loss(self, state: State, loss: float) -> None:
-        """Accept any loss."""
+        """Accept any loss, even NaN or inf."""
 
     def stop_reason(self, state: State) -> str | None:
         return None
@@ -44,17 +44,19 @@ class LiveSteps(GradientSteps):
     def move(self, state: State) -> bool:
         moved = super().move(state)
         if not np.isfinite(state.U).all():
-            raise FloatingPointError("the map is no longer finite; lower the learning rate")
+            raise FloatingPointError("the map contains NaN or inf; lower the learning rate")
         return moved
 
 
 class Run:
     """A run of a method on a table X (n, D), advanced by calls of `step`.
 
-    Without changes, its maps equal, byte for byte, those of an estimator that evaluates its loss every `loss_every(n)`
-    iterations, but it does not stop by itself. A change of the kernel or of the exaggeration takes effect at the next
-    iteration, and a change of the neighbourhoods after a new search. Each of these changes resets the momentum, because
-    the forces differ. The recipe reproduces the run.
+    As long as no parameter is changed, the maps equal, byte for byte, those of an estimator that evaluates its loss
+    every `loss_every(n)` iterations. Unlike the estimator, a run does not stop by itself.
+
+    A change of the kernel or of the exaggeration takes effect at the next iteration, and a change of the perplexity
+    or of the number of neighbours after a new neighbour search. Each of these changes resets the momentum, because the
+    forces differ. The attribute `recipe` records the changes; a new run with this recipe gives the same maps.
 
     Parameters
     ----------
@@ -97,16 +99,16 @@ class Run:
         return LiveSteps(forces, self._geometry, self.rule, self._phases())
 
     def _phases(self) -> list[Phase]:
-        """Return the phases of an unlimited descent with the current values."""
+        """Return the phases with early and with late exaggeration, for the current values; the late one has no end."""
         rate, early, late = (self.values[name] for name in ("learning_rate", "early_exaggeration", "exaggeration"))
         schedule = Schedule(sys.maxsize, rate, float(early), float(late))
         return schedule.phases(schedule.n_iter)
 
     def _new_engine(self) -> Engine:
-        """Return a new engine, as a replay of the run would create it.
+        """Return a new engine, to be used after each change of the forces, so that a replay gives the same bytes.
 
-        A mesh engine checks its error from time to time. The time of the next check depends on earlier evaluations, and
-        the last digits of the forces depend on the checks.
+        A mesh engine (forces by FFT on a mesh) checks its error from time to time. The time of the next check depends
+        on earlier evaluations, and the last digits of the forces depend on the checks.
         """
         method, name = self.estimator(), self.problem.engine.traits.name
         return make_engine(name, threads(self.n_jobs), method.tol, pairs=self.problem.geometry.pairs)
@@ -141,7 +143,10 @@ class Run:
         return Frame(self._state.iteration, self._loss, Y, self._measured)
 
     def step(self, count: int = 1) -> Frame:
-        """Take `count` iterations, pass the resulting frame to the history, and return the frame."""
+        """Take `count` iterations, pass the resulting frame to the history, and return the frame.
+
+        If the map becomes NaN or inf, rewind to the last stored frame and raise FloatingPointError.
+        """
         try:
             with np.errstate(all="ignore"):  # a diverging run raises one error instead
                 for _ in range(count):
@@ -165,9 +170,10 @@ class Run:
             self._apply(event.name, event.value)
 
     def _evaluate(self, loss: bool | None = None) -> None:
-        """Evaluate the forces for the next step, and the loss if `loss` is True, or if it is None and the loss is due.
+        """Evaluate the forces for the next step, and the loss if `loss` is True; if None, only when the loss is due.
 
-        The last digits of the forces depend on whether the loss is evaluated with them.
+        It is due every `loss_every(n)` iterations. The last digits of the forces depend on whether the loss is
+        evaluated with them.
         """
         value, state = self._descent.evaluate(loss), self._state
         if state.phase > 0 and self._late_from is None:
@@ -176,7 +182,7 @@ class Run:
             self._loss, self._measured = value, state.iteration
 
     def _replace_forces(self, objective: Objective) -> None:
-        """Continue with other forces, without momentum and with new engines, as a replay of the recipe would."""
+        """Continue with the forces of another objective; as in a replay, reset the momentum and use new engines."""
         self._objective = objective
         self._inspector = self._new_engine()
         self._descent.replace_steps(self._steps(self._state, self._new_engine()))

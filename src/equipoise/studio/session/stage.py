@@ -1,4 +1,7 @@
-"""The current work of the studio while no frames are computed, as text and as a fraction."""
+"""Describes what the worker is doing, such as "Finding neighbours", and how much of it is done.
+
+The page shows this over the map while no frames are computed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ DESCRIPTIONS = {
 
 
 class Count(NamedTuple):
-    """The current work: its description, start time, and progress in units; a `total` of 0 means unknown."""
+    """The current work: its description, its start time `since`, and its progress, `done` of `total` units.
+
+    `total` is 0 if it is unknown.
+    """
 
     description: str
     since: float
@@ -30,9 +36,9 @@ class Count(NamedTuple):
 
 
 class Stage:
-    """The current stage of a command; implements `equipoise.progress.Display`.
+    """Records the progress of the worker's current command; implements `equipoise.progress.Display`.
 
-    Several threads use it. They see no half-updated state, because each update replaces the `Count` by a new one.
+    Several threads use it. They never see a half-updated state, because each update replaces the whole `Count`.
     """
 
     def __init__(self) -> None:
@@ -40,13 +46,13 @@ class Stage:
         self.clear("")
 
     def clear(self, description: str) -> None:
-        """Begin a command with this description, or become idle if the description is empty."""
+        """Discard the progress and begin a command with this description; an empty description shows nothing."""
         with self._lock:
             self._count = Count(description, time.monotonic())
 
     @property
     def description(self) -> str:
-        """The current work, its progress and duration; empty if the studio is idle."""
+        """The text for the page: the current work, its progress and its duration; empty if there is nothing to show."""
         count = self._count
         if not count.description:
             return ""
@@ -60,7 +66,7 @@ class Stage:
 
     @property
     def share(self) -> float | None:
-        """The fraction done; None if the total is unknown."""
+        """The fraction of the current work that is done; None if the total is unknown."""
         return self._count.share
 
     def begin(self, name: str, total: int | None, unit: str, done: int) -> None:
@@ -76,4 +82,4 @@ class Stage:
             self._count = self._count._replace(done=self._count.done + count)
 
     def on_iteration(self, iteration: int, loss: float, Y: Array) -> None:
-        """Do nothing: the frames show the iteration."""
+        """Do nothing, because the titles of the maps show the iteration."""

@@ -1,4 +1,4 @@
-"""The thread that computes the runs of one page: it executes commands and publishes frames one at a time."""
+"""Runs the thread that computes the runs of one page: it executes commands and passes frames to the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Command = Callable[[], None]
 
 
 class Shot(NamedTuple):
-    """A snapshot of the page: one frame of each run, and the forces on the selected point."""
+    """What the page shows at one moment: a frame of each run, and the forces on the selected point."""
 
     runs: tuple[Run, ...]
     frames: tuple[Frame, ...]
@@ -29,7 +29,7 @@ class Shot(NamedTuple):
 
     @classmethod
     def of(cls, runs: tuple[Run, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
-        """Return a shot of these frames of the runs, with the forces on a point unless it is None."""
+        """Return the shot of these frames of the runs; it includes the forces on `point` unless that is None."""
         if point is None:
             return cls(runs, frames, None, (), runs[0].iteration)
         forces = tuple(Forces.of(run, frame, point) for run, frame in zip(runs, frames, strict=True))
@@ -37,7 +37,7 @@ class Shot(NamedTuple):
 
 
 class Worker:
-    """Steps the runs while playing, at most one shot ahead of the page.
+    """Advances the runs of a page; while playing, at most one shot (a frame of each run) ahead of the page.
 
     Only the thread of the worker changes the runs: it executes commands one after another, and takes steps between
     them. If a command or a step fails, the message is passed to `report` and playing stops. `wake` is called when there
@@ -68,7 +68,7 @@ class Worker:
         self._drop()
 
     def submit(self, description: str, command: Command) -> None:
-        """Queue a command; the page shows its description while it runs."""
+        """Queue a command; the page shows `description` while the command runs."""
         self._commands.put((description, command))
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ class Worker:
         self._thread.join(seconds)
 
     def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
-        """Publish a frame of each run, by default the current one, in place of a waiting shot.
+        """Pass a frame of each run, by default the current one, to the page; it replaces a shot not yet fetched.
 
         Call this only from the thread of the worker, that is, in a command.
         """
