@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     labels = class_names(evaluated.dataset, loaded)
     k = "auto" if args.k is None else args.k
     with shown():
-        report = evaluate(evaluated.dataset.X, loaded.Y, labels, k=k, metric=evaluated.metric)
+        report = evaluate(evaluated.dataset.X, loaded.measured, labels, k=k, metric=evaluated.metric)
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
     written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
+from ..geometry import Geometry
 from .distances import LowestStress, Shepard, Stress
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
@@ -18,6 +19,7 @@ class MapMeasures:
     """Stores the measures of one map; `Report` documents the attributes."""
 
     Y: Array
+    geometry: Geometry | None
     labels: Array | None
     k: int
     about: str

@@ -14,6 +14,8 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
+from ..geometry import Geometry
+from .charts import Chart, find_geometry, make_chart
 from .coloring import assign_colors, color_limits, color_ramp
 from .column import MAX_CLASSES, Classes, Column, read_column
 from .dates import iso_length
@@ -73,6 +75,7 @@ def page(
     images: Any = None,
     title: str = "",
     dark: bool = False,
+    geometry: Any = None,
 ) -> Page:
     """Return an interactive page of a map: hover over points, search them, select some and save them as CSV.
 
@@ -97,13 +100,16 @@ def page(
     title : str, default=""
     dark : bool, default=False
         Use a dark background.
+    geometry : {"plane", "sphere", "torus", "hyperbolic"} or Geometry, optional
+        The space of the map, as in `plot`; by default that of the fitted method Y. A torus repeats itself on all sides.
+        In the Poincaré disk of the hyperbolic plane, a click on a point moves it to the centre.
 
     Returns
     -------
     page : Page
     """
     bokeh = bokeh_scripts("page()", "bokeh")
-    Y = check_map(Y)
+    space, Y = find_geometry(geometry, Y), check_map(Y)
     check_title(title)
     theme = _theme_name(dark)
     columns = _columns(table, len(Y))
@@ -123,7 +129,8 @@ def page(
         color_index = 0
     elif names is not None:
         raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
-    points, layout = in_plane(Y)
+    chart = _chart(Y, space)
+    points, layout = chart.points, chart.note
     notes = [f"This plot shows {layout}."] if layout else []
     chosen = list(columns.values())[color_index] if color_index >= 0 else None
     if isinstance(chosen, Classes) and chosen.is_identifier:
@@ -132,7 +139,9 @@ def page(
     facts = {
         "x": encode_array(points[:, 0].astype(np.float32)),
         "y": encode_array(points[:, 1].astype(np.float32)),
-        "columns": [_column_facts(column, points, i == color_index) for i, column in enumerate(columns.values())],
+        "columns": [_column_facts(column, chart, i == color_index) for i, column in enumerate(columns.values())],
+        "period": None if chart.period is None else chart.period.tolist(),
+        "disk": chart.disk,
         "color": color_index,
         "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
@@ -167,7 +176,17 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
     return {name: replace(column, name=name) for name, column in columns.items()}
 
 
-def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
+def _chart(Y: Array, geometry: Geometry | None) -> Chart:
+    """Return how a map Y (n, columns) is drawn in the plane."""
+    chart = make_chart(Y, geometry)
+    if chart.projection is None:
+        return chart
+    if chart.projection == "mollweide":
+        Y = Y / np.linalg.norm(Y, axis=1, keepdims=True)
+    return Chart(*in_plane(Y))
+
+
+def _column_facts(column: Column, chart: Chart, chosen: bool) -> dict[str, Any]:
     """Return a column as a dict that can be written as JSON for the script of the page.
 
     A column with more than MAX_CLASSES classes gets colours only if it is `chosen` to colour the points.
@@ -188,7 +207,7 @@ def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]
     code_type = np.int8 if count < 128 else np.int16 if count < 2**15 else np.int32
     facts["values"] = encode_array(column.codes.astype(code_type))
     if colored:
-        centers = class_centers(points, column)
+        centers = class_centers(chart.points, column, chart.period)
         facts["centers"] = [[None if np.isnan(x) else float(x) for x in center] for center in centers]
         facts["color_indices"] = assign_colors(column, centers).tolist()
     return facts
