@@ -30,7 +30,7 @@ def draw_frame(axes: Any, chart: Chart, theme: Theme) -> None:
     head = size * np.array([[-0.5, -0.6], [0.5, 0.0], [-0.5, 0.6]])
     marks = [((width / 2, y), head) for y in (0.0, height)]
     # Two arrowheads on the other pair of edges, as in a gluing diagram.
-    marks += [((x, height / 2 + shift * size), head[:, ::-1]) for x in (0.0, width) for shift in (-0.6, 0.6)]
+    marks += [((x, height / 2 + shift * size), head[:, ::-1]) for x in (0.0, width) for shift in (-0.9, 0.9)]
     for position, shape in marks:
         axes.add_patch(Polygon(shape + np.array(position), closed=True, facecolor=theme.muted, **style))
 

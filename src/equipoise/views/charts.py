@@ -146,7 +146,7 @@ def _torus(Y: Array, geometry: Any) -> Chart:
         return Chart(ring, "a torus in one dimension, a circle; distances from its centre are random")
     period = period[:2]
     cut = np.array([emptiest_cut(Y[:, c], period[c]) for c in (0, 1)])
-    note = "a torus: opposite edges meet, as the repeated strip around the square shows"
+    note = "a torus: opposite edges meet"
     if d > 2:
         note = f"the first two of {plural(d, 'coordinate')} on a torus; opposite edges meet"
     return Chart(wrapped(Y[:, :2] - cut, period), note, geometry=geometry, period=period, cut=cut)
