@@ -115,6 +115,16 @@ def make_chart(Y: Array, geometry: Geometry | None) -> Chart:
     return Chart(*in_plane(Y))
 
 
+def make_flat_chart(Y: Array, geometry: Geometry | None) -> Chart:
+    """Return how a map Y (n, columns) is drawn in the plane, also if it is a map in three dimensions or on a sphere."""
+    chart = make_chart(Y, geometry)
+    if chart.projection is None:
+        return chart
+    if chart.projection == "mollweide":
+        Y = Y / np.linalg.norm(Y, axis=1, keepdims=True)
+    return Chart(*in_plane(Y))
+
+
 def wrapped(points: Array, period: Array) -> Array:
     """Return points with every coordinate in [0, period)."""
     points = points - period * np.floor(points / period)

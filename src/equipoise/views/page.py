@@ -14,14 +14,12 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
-from ..geometry import Geometry
-from .charts import Chart, find_geometry, make_chart
+from .charts import Chart, find_geometry, make_flat_chart
 from .coloring import assign_colors, color_limits, color_ramp
 from .column import MAX_CLASSES, Classes, Column, read_column
 from .dates import iso_length
 from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
 from .labels import class_centers
-from .plane import in_plane
 from .style import DARK, LIGHT, Theme, check_title, dot_size
 from .thumbnails import check_images
 
@@ -129,9 +127,10 @@ def page(
         color_index = 0
     elif names is not None:
         raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
-    chart = _chart(Y, space)
+    chart = make_flat_chart(Y, space)
     points, layout = chart.points, chart.note
     notes = [f"This plot shows {layout}."] if layout else []
+    notes += ["Click a point to move it to the centre."] if chart.disk else []
     chosen = list(columns.values())[color_index] if color_index >= 0 else None
     if isinstance(chosen, Classes) and chosen.is_identifier:
         notes.append(f"{chosen.name} has {len(chosen.names):,} different values, too many for colours.")
@@ -141,6 +140,7 @@ def page(
         "y": encode_array(points[:, 1].astype(np.float32)),
         "columns": [_column_facts(column, chart, i == color_index) for i, column in enumerate(columns.values())],
         "period": None if chart.period is None else chart.period.tolist(),
+        "cut": None if chart.cut is None else chart.cut.tolist(),
         "disk": chart.disk,
         "color": color_index,
         "size": dot_size(len(Y)),
@@ -155,7 +155,9 @@ def page(
         "facts": as_json(facts),
         "map": plot_json(_plot(), "plot"),
     }
-    html = render_page("page", __package__, {"bokeh": bokeh, "dots": read_script("dots")}, parts)
+    html = render_page(
+        "page", __package__, {"bokeh": bokeh, "dots": read_script("dots"), "curved": read_script("curved")}, parts
+    )
     return Page(html, len(Y))
 
 
@@ -174,16 +176,6 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
         raise ValueError(f"table must be a data frame or a mapping of names to values, got {type(table).__name__}")
     columns = {str(key): read_column(table[key], n, f"table[{key!r}]") for key in keys}
     return {name: replace(column, name=name) for name, column in columns.items()}
-
-
-def _chart(Y: Array, geometry: Geometry | None) -> Chart:
-    """Return how a map Y (n, columns) is drawn in the plane."""
-    chart = make_chart(Y, geometry)
-    if chart.projection is None:
-        return chart
-    if chart.projection == "mollweide":
-        Y = Y / np.linalg.norm(Y, axis=1, keepdims=True)
-    return Chart(*in_plane(Y))
 
 
 def _column_facts(column: Column, chart: Chart, chosen: bool) -> dict[str, Any]:
@@ -260,6 +252,8 @@ def _plot() -> Any:
     plot.axis.visible = False
     plot.grid.visible = False
     plot.toolbar.logo = None
+    frame = ColumnDataSource(name="frame", data={"xs": [], "ys": []})  # of a curved space
+    plot.multi_line("xs", "ys", source=frame, name="edge", line_width=1)
     names = ColumnDataSource(name="names", data={"x": [], "y": [], "text": []})
     plot.text(
         "x", "y", "text", source=names, name="words", text_align="center", text_baseline="middle",
