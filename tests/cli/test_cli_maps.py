@@ -379,24 +379,3 @@ def test_evaluate_uses_fewer_neighbours_for_few_rows(tmp_path, capsys):
     np.save(tmp_path / "few.npy", np.random.default_rng(0).normal(size=(12, 2)))
     assert run("evaluate", tmp_path / "few.npy", tmp_path / "few.npy") == 0
     assert "k = 5 neighbours" in capsys.readouterr().out
-
-
-def test_geometry_of_a_map_is_read_from_a_model_or_given(tmp_path, monkeypatch, capsys):
-    from equipoise.geometry import Torus
-    from equipoise.views import charts
-
-    monkeypatch.chdir(tmp_path)
-    drawn = []
-    make = charts._torus
-    monkeypatch.setattr(charts, "_torus", lambda Y, geometry: drawn.append(geometry) or make(Y, geometry))
-    assert run("embed", "iris", "--geometry", "torus", "--n-iter", 20, "--save", "iris.eqz") == 0
-    assert run("plot", "iris.eqz", "--out", "model.png") == 0
-    assert run("plot", "iris.csv", "--geometry", "torus:60", "--out", "table.png") == 0
-    fitted = eq.load("iris.eqz").geometry_
-    assert drawn == [fitted, fitted, Torus(60.0)]
-    capsys.readouterr()
-    assert run("evaluate", "iris", "iris.eqz") == 0
-    assert "map in a torus" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        run("plot", "iris.csv", "--geometry", "torus")
-    assert "a torus needs a period, as in torus:50" in capsys.readouterr().err

@@ -104,6 +104,40 @@ def test_click_moves_a_point_to_the_centre_of_the_disk(visit):
     until(tab, "document.getElementById('tip').dataset.row === '3'")
 
 
+@pytest.mark.browser
+def test_globe_turns_when_it_is_dragged(visit):
+    pytest.importorskip("bokeh")
+    Y = 3.0 * np.concatenate([np.eye(3), -np.eye(3)])
+    tab = visit(eq.page(Y, list("abcdef"), geometry="sphere"))
+    hover = lambda point, row: (  # noqa: E731
+        tab.mouse.move(*on_screen(tab, point)),
+        until(tab, f"document.getElementById('tip').dataset.row === '{row}' && !document.getElementById('tip').hidden"),
+    )
+    hover([0, 0], 4)  # −y is in front, x to the right and z upwards
+    hover([1, 0], 0)
+    hover([0, 1], 2)
+    tab.mouse.move(*on_screen(tab, [0, 0.3]))
+    tab.mouse.down()
+    tab.mouse.move(*on_screen(tab, [0.5, 0.3]), steps=20)
+    tab.mouse.up()
+    until(tab, "document.body.dataset.turned === 'yes'")
+    next_frames(tab)
+    hover([np.sin(0.5), 0], 4)  # turned by 0.5, to the right
+    hover([-np.cos(0.5), 0], 3)  # −x, which was at the left edge
+    tab.fill("#search", "f")
+    until(tab, "!document.getElementById('zoom').disabled")
+    tab.click("#zoom")  # turns −z to the front, which was at the bottom
+    next_frames(tab)
+    hover([0, 0], 5)
+    tab.click("#take")
+    with tab.expect_download() as download:
+        tab.click("#export")
+    assert download.value.path().read_text(encoding="utf-8").splitlines() == ["row,x,y,z,class", "5,0,0,-1,f"]
+    tab.click("#reset")
+    next_frames(tab)
+    hover([0, 0], 4)
+
+
 def test_pages_of_flat_maps_have_no_frame():
     pytest.importorskip("bokeh")
     html = eq.page(np.random.default_rng(0).normal(size=(20, 2))).html

@@ -125,6 +125,13 @@ def make_flat_chart(Y: Array, geometry: Geometry | None) -> Chart:
     return Chart(*in_plane(Y))
 
 
+def sphere_points(Y: Array, geometry: Geometry | None) -> Array | None:
+    """Return the points of a map on a sphere as unit vectors (n, 3); None for a map in another space."""
+    if make_chart(Y, geometry).projection != "mollweide":
+        return None
+    return np.asarray(Y / np.linalg.norm(Y, axis=1, keepdims=True))
+
+
 def wrapped(points: Array, period: Array) -> Array:
     """Return points with every coordinate in [0, period)."""
     points = points - period * np.floor(points / period)

@@ -1,4 +1,5 @@
-// Curved spaces on a page: a torus repeats itself on all sides, and the Poincaré disk can be centred on any point.
+// Curved spaces on a page: a torus repeats itself on all sides, the Poincaré disk can be centred on any point, and a
+// globe turns.
 "use strict"
 
 const TILES = 4 // a torus is repeated at most this often beyond the first square, in each direction
@@ -144,4 +145,91 @@ class Disk extends Plane {
   reset() { this.move([[1, 0], [0, 0]]) }
 }
 
-const make_space = (page) => page.facts.period ? new TorusSpace(page) : page.facts.disk ? new Disk(page) : new Plane(page)
+const UPRIGHT = [[1, 0, 0], [0, 0, 1], [0, -1, 0]] // right, up, and towards the viewer; the third column is upwards
+
+// The unit sphere seen from afar. Points on its other side are NaN, so that they are neither drawn nor found.
+class Globe extends Plane {
+  constructor(page) {
+    super(page)
+    this.base = page.facts.globe
+    this.centers = page.facts.columns.map(({sphere_centers}) => sphere_centers)
+    this.turn(UPRIGHT)
+  }
+
+  extent() { return [[-1, 1], [-1, 1]] }
+
+  frame() {
+    const angles = Array.from({length: 241}, (_, k) => Math.PI * k / 120)
+    return [[angles.map(Math.cos)], [angles.map(Math.sin)]]
+  }
+
+  original(i) { return [0, 1, 2].map((c) => this.base[3 * i + c]) }
+
+  // Return the position of a point on the page, or nothing if it is on the other side.
+  seen(point) {
+    const [x, y, depth] = this.axes.map((axis) => axis[0] * point[0] + axis[1] * point[1] + axis[2] * point[2])
+    return depth > -1e-6 ? [x, y] : null
+  }
+
+  // Look at the sphere along the last of three axes; the first two point to the right and upwards.
+  turn(axes) {
+    this.axes = axes
+    const {page} = this
+    for (let i = 0; i < page.x.length; i++) [page.x[i], page.y[i]] = this.seen(this.original(i)) ?? [NaN, NaN]
+    page.facts.columns.forEach((column, c) => {
+      column.centers = this.centers[c]?.map((point) => point[0] === null ? point : this.seen(point) ?? [null, null])
+    })
+  }
+
+  redraw() {
+    this.page.upload()
+    this.page.draw()
+  }
+
+  // Turn the front of the globe by (dx, dy), in radii.
+  drag(dx, dy) {
+    const mix = (a, b, angle) => [0, 1, 2].map((c) => Math.cos(angle) * a[c] + Math.sin(angle) * b[c])
+    let [right, up, front] = this.axes
+    ;[right, front] = [mix(right, front, dx), mix(front, right, -dx)]
+    ;[up, front] = [mix(up, front, dy), mix(front, up, -dy)]
+    this.turn([right, up, front])
+    this.redraw()
+  }
+
+  // Turn the globe so that the middle of some points is in front.
+  face(rows) {
+    const sum = [0, 1, 2].map((c) => rows.reduce((total, i) => total + this.base[3 * i + c], 0))
+    const length = Math.hypot(...sum)
+    if (!(length > 0)) return
+    const front = sum.map((value) => value / length)
+    const flat = Math.hypot(front[0], front[1])
+    const right = flat > 1e-6 ? [-front[1] / flat, front[0] / flat, 0] : [1, 0, 0]
+    const up = [0, 1, 2].map((c) => front[(c + 1) % 3] * right[(c + 2) % 3] - front[(c + 2) % 3] * right[(c + 1) % 3])
+    this.turn([right, up, front])
+    this.redraw()
+  }
+
+  listen() {
+    const {plot, view} = this.page
+    let last = null
+    plot.on_event("panstart", ({sx, sy}) => { last = plot.toolbar.gestures.pan.active ? null : [sx, sy] })
+    plot.on_event("pan", ({sx, sy}) => {
+      if (!last) return
+      const unit = (plot.x_range.end - plot.x_range.start) / view.frame.bbox.width
+      this.drag(unit * (sx - last[0]), unit * (last[1] - sy))
+      last = [sx, sy]
+    })
+    plot.on_event("panend", () => {
+      if (last) document.body.dataset.turned = "yes"
+      last = null
+    })
+  }
+
+  reset() {
+    this.turn(UPRIGHT)
+    this.redraw()
+  }
+}
+
+const make_space = (page) => page.facts.period ? new TorusSpace(page) : page.facts.disk ? new Disk(page)
+  : page.facts.globe ? new Globe(page) : new Plane(page)

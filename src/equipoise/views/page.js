@@ -37,6 +37,7 @@ class Page {
     this.x = await decode_array(facts.x)
     this.y = await decode_array(facts.y)
     for (const column of facts.columns) column.values = await decode_array(column.values)
+    if (facts.globe) facts.globe = await decode_array(facts.globe)
     if (facts.image) facts.image.pixels = await decode_array(facts.image.pixels)
     this.space = make_space(this)
     this.extent = this.space.extent()
@@ -51,7 +52,10 @@ class Page {
 
   upload() {
     const positions = new Float32Array(2 * this.x.length)
-    for (let i = 0; i < this.x.length; i++) [positions[2 * i], positions[2 * i + 1]] = [this.x[i], this.y[i]]
+    for (let i = 0; i < this.x.length; i++) {
+      const seen = !Number.isNaN(this.x[i]) // other points are drawn far outside the page
+      ;[positions[2 * i], positions[2 * i + 1]] = seen ? [this.x[i], this.y[i]] : [1e9, 1e9]
+    }
     this.dots.set("at", positions)
   }
 
@@ -67,6 +71,7 @@ class Page {
   }
 
   zoom(rows) {
+    if (this.facts.globe) return this.space.face(rows)
     const smallest = 0.02 * Math.max(...this.extent.map(([a, b]) => b - a))
     const widen = ([a, b]) => [Math.min(a, (a + b - smallest) / 2), Math.max(b, (a + b + smallest) / 2)]
     show_region(this.view, widen(this.range(this.x, rows)), widen(this.range(this.y, rows)))
@@ -320,7 +325,8 @@ class Page {
     const mark = (text) => FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text // as data/formulas.py
     const digits = (value) => Number.isNaN(value) ? "" : String(Number(value.toPrecision(7))) // precision of float32
     const {columns} = this.facts
-    const lines = [["row", "x", "y", ...columns.map((column) => mark(column.name))]]
+    const axes = ["x", "y", "z"].slice(0, this.facts.globe ? 3 : 2)
+    const lines = [["row", ...axes, ...columns.map((column) => mark(column.name))]]
     for (const i of [...this.selection].sort((a, b) => a - b)) {
       const values = columns.map((column) => column.kind === "class" || column.integral || column.iso
         ? mark(this.format(column, column.values[i])) : digits(column.values[i]))

@@ -14,7 +14,7 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
-from .charts import Chart, find_geometry, make_flat_chart
+from .charts import Chart, find_geometry, make_flat_chart, sphere_points
 from .coloring import assign_colors, color_limits, color_ramp
 from .column import MAX_CLASSES, Classes, Column, read_column
 from .dates import iso_length
@@ -100,7 +100,8 @@ def page(
         Use a dark background.
     geometry : {"plane", "sphere", "torus", "hyperbolic"} or Geometry, optional
         The space of the map, as in `plot`; by default that of the fitted method Y. A torus repeats itself on all sides.
-        In the Poincaré disk of the hyperbolic plane, a click on a point moves it to the centre.
+        In the Poincaré disk of the hyperbolic plane, a click on a point moves it to the centre. A sphere is a globe
+        that turns when it is dragged; its points are exported as unit vectors.
 
     Returns
     -------
@@ -128,7 +129,8 @@ def page(
     elif names is not None:
         raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
     chart = make_flat_chart(Y, space)
-    points, layout = chart.points, chart.note
+    globe = sphere_points(Y, space)
+    points, layout = chart.points, "a globe; drag to turn it" if globe is not None else chart.note
     notes = [f"This plot shows {layout}."] if layout else []
     notes += ["Click a point to move it to the centre."] if chart.disk else []
     chosen = list(columns.values())[color_index] if color_index >= 0 else None
@@ -138,10 +140,11 @@ def page(
     facts = {
         "x": encode_array(points[:, 0].astype(np.float32)),
         "y": encode_array(points[:, 1].astype(np.float32)),
-        "columns": [_column_facts(column, chart, i == color_index) for i, column in enumerate(columns.values())],
+        "columns": [_column_facts(column, chart, globe, i == color_index) for i, column in enumerate(columns.values())],
         "period": None if chart.period is None else chart.period.tolist(),
         "cut": None if chart.cut is None else chart.cut.tolist(),
         "disk": chart.disk,
+        "globe": None if globe is None else encode_array(globe.astype(np.float32)),
         "color": color_index,
         "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
@@ -153,7 +156,7 @@ def page(
         "themes": _css(),
         "note": escape(" ".join(notes)),
         "facts": as_json(facts),
-        "map": plot_json(_plot(), "plot"),
+        "map": plot_json(_plot(globe is not None), "plot"),
     }
     html = render_page(
         "page", __package__, {"bokeh": bokeh, "dots": read_script("dots"), "curved": read_script("curved")}, parts
@@ -178,7 +181,7 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
     return {name: replace(column, name=name) for name, column in columns.items()}
 
 
-def _column_facts(column: Column, chart: Chart, chosen: bool) -> dict[str, Any]:
+def _column_facts(column: Column, chart: Chart, globe: Array | None, chosen: bool) -> dict[str, Any]:
     """Return a column as a dict that can be written as JSON for the script of the page.
 
     A column with more than MAX_CLASSES classes gets colours only if it is `chosen` to colour the points.
@@ -200,9 +203,16 @@ def _column_facts(column: Column, chart: Chart, chosen: bool) -> dict[str, Any]:
     facts["values"] = encode_array(column.codes.astype(code_type))
     if colored:
         centers = class_centers(chart.points, column, chart.period)
-        facts["centers"] = [[None if np.isnan(x) else float(x) for x in center] for center in centers]
+        facts["centers"] = _positions(centers)
+        if globe is not None:
+            facts["sphere_centers"] = _positions(class_centers(globe, column))
         facts["color_indices"] = assign_colors(column, centers).tolist()
     return facts
+
+
+def _positions(centers: Array) -> list[list[float | None]]:
+    """Return the centres of classes for JSON; those of classes without points are null."""
+    return [[None if np.isnan(x) else float(x) for x in center] for center in centers]
 
 
 def _images(images: Array) -> dict[str, Any]:
@@ -231,8 +241,11 @@ def _css() -> str:
     return "\n".join(rules)
 
 
-def _plot() -> Any:
-    """Return a Bokeh plot with the tools and the class names; dots.js draws the points on a canvas behind it."""
+def _plot(globe: bool) -> Any:
+    """Return a Bokeh plot with the tools and the class names; dots.js draws the points on a canvas behind it.
+
+    On a globe no tool is active at first, so that dragging turns it.
+    """
     from bokeh.models import ColumnDataSource
     from bokeh.plotting import figure
 
@@ -242,7 +255,7 @@ def _plot() -> Any:
         x_range=(0, 1),
         y_range=(0, 1),
         tools="pan,lasso_select,box_select,wheel_zoom",
-        active_drag="pan",
+        active_drag=None if globe else "pan",
         active_scroll="wheel_zoom",
         toolbar_location="above",
         background_fill_color=None,
