@@ -13,15 +13,20 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 HORSE = Path(__file__).parents[2] / "shared" / "data" / "mesh_horse.npz"
 PICTURES = {
     "alpha.py": ["alpha.png"],
+    "any_space.py": ["any_space.png"],
     "canonical_forms.py": ["canonical_forms.png"],
     "cartographer.py": ["cartographer.png"],
+    "dynamics.py": ["dynamics.png"],
     "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
     "four_points.py": ["four_points.png"],
     "geometries.py": ["geometry_hyperbolic.png", "geometry_sphere.png", "geometry_torus.png"],
+    "input_kernels.py": ["input_kernels.png"],
     "isolines.py": ["isolines.png"],
+    "learned_metric.py": ["learned_metric.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
+    "pair_losses.py": ["pair_losses.png"],
     "penalties.py": ["heavy_tail.png", "penalties.png"],
     "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "images.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
@@ -30,7 +35,9 @@ PICTURES = {
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
     "stability.py": ["figure_1.png", "stability.png"],
     "sweep.py": ["grid.png", "sweep.png", "toys.png"],
+    "tissot.py": ["tissot.png", "tissot_digits.png"],
     "trust.py": ["trust.html", "trust.png"],
+    "unfolding.py": ["unfolding.png"],
 }
 
 
@@ -58,6 +65,12 @@ def test_every_example_is_listed_and_documented():
     for name in PICTURES:
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         assert text.startswith('"""') and "Writes" in text.split('"""')[1], name
+
+
+def test_pair_losses(tmp_path, monkeypatch, capsys):
+    text = run_example("pair_losses.py", tmp_path, monkeypatch, capsys)
+    accuracies = printed_numbers(text, "accuracy")
+    assert len(accuracies) == 8 and min(accuracies) > 0.9
 
 
 def test_penalties(tmp_path, monkeypatch, capsys):
@@ -137,6 +150,32 @@ def test_four_points(tmp_path, monkeypatch, capsys):
     assert "embeds isometrically in no Euclidean space" in text
 
 
+def test_any_space(tmp_path, monkeypatch, capsys):
+    text = run_example("any_space.py", tmp_path, monkeypatch, capsys)
+    geodesic, straight, maze = printed_numbers(text, "neighbours kept")
+    assert geodesic > 0.75 and straight < 0.5 and maze > 0.75
+    assert printed_numbers(text, "nearest point of the map")[0] < 1.5  # the vertices are 1 apart
+    assert printed_numbers(text, "family error") == [0.0]
+    smallest, largest = (printed_numbers(text, word)[0] for word in ("radius", " to"))
+    assert 1.35 < smallest < largest < 1.42
+
+
+def test_input_kernels(tmp_path, monkeypatch, capsys):
+    text = run_example("input_kernels.py", tmp_path, monkeypatch, capsys)
+    perplexity, narrow, middle, wide, exponential, walks = printed_numbers(text, "1-NN error")
+    assert max(perplexity, wide, exponential, walks) < 0.05 < middle < 0.2 < narrow
+    alone = printed_numbers(text, "without neighbours")
+    assert alone[1] > 200 > 20 > alone[2] and alone[0] == alone[3] == alone[4] == 0
+
+
+def test_unfolding(tmp_path, monkeypatch, capsys):
+    text = run_example("unfolding.py", tmp_path, monkeypatch, capsys)
+    isomap, transport = printed_numbers(text, "disagreement")
+    assert transport < 0.01 < 0.05 < isomap
+    rings, pca, kernel_pca = printed_numbers(text, "along an axis")
+    assert max(rings, pca) < 0 < kernel_pca
+
+
 def test_isolines(tmp_path, monkeypatch, capsys):
     text = run_example("isolines.py", tmp_path, monkeypatch, capsys)
     ((lines, closed),) = re.findall(r"torus: (\d+) lines, of which (\d+) are closed", text)
@@ -197,6 +236,19 @@ def test_readme_pictures_exist():
         assert (EXAMPLES.parent / "docs" / "images" / name).stat().st_size > 10_000
 
 
+def test_dynamics(tmp_path, monkeypatch, capsys):
+    text = run_example("dynamics.py", tmp_path, monkeypatch, capsys)
+    conserved, lost = printed_numbers(text, "total energy changed by")
+    assert conserved < 0.002 and 0.7 < lost < 1
+    assert max(printed_numbers(text, "loss")) < 0.6
+
+
+def test_learned_metric(tmp_path, monkeypatch, capsys):
+    text = run_example("learned_metric.py", tmp_path, monkeypatch, capsys)
+    euclidean, alone, classes = printed_numbers(text, "error of new rows")
+    assert euclidean > 0.1 and alone < 0.06 and classes < 0.06
+
+
 def test_spectrum(tmp_path, monkeypatch, capsys):
     kept = printed_numbers(run_example("spectrum.py", tmp_path, monkeypatch, capsys), "neighbours kept")
     assert len(kept) == 8
@@ -236,3 +288,11 @@ def test_sweep(tmp_path, monkeypatch, capsys):
     wide, _, narrow = printed_numbers(text, r"nested .*widths 1 :")
     assert wide > 1.5 * narrow
     assert all(number >= 2 for number in printed_numbers(text, r"linked_rings .*cuts"))
+
+
+def test_tissot(tmp_path, monkeypatch, capsys):
+    text = run_example("tissot.py", tmp_path, monkeypatch, capsys)
+    mercator, lambert, azimuthal, flat, digits = printed_numbers(text, "anisotropy")
+    assert mercator < 1.01 < lambert < azimuthal and mercator < flat < digits
+    assert printed_numbers(text, "local scale")[1] == pytest.approx(1, abs=0.01)  # equal areas
+    assert text.rstrip().splitlines()[-1].startswith("axis 1   pixel ")

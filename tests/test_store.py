@@ -19,7 +19,6 @@ from sklearn.metrics import pairwise_distances
 from support.methods import LABELS, NEW, X, brief, over
 
 import equipoise as eq
-from equipoise import spaces
 from equipoise.methods import ALL
 from equipoise.methods.estimator import threads
 from equipoise.saving import archive
@@ -140,15 +139,6 @@ def test_feature_names_and_numpy_scalars_survive_saving(tmp_path):
     assert type(loaded.n_neighbors) is np.int64 and type(loaded.spread) is np.float32
     new = pandas.DataFrame(NEW, columns=list("abcde"))
     assert loaded.transform(new).tobytes() == method.transform(new).tobytes()
-
-
-@pytest.mark.parametrize("Method", [eq.MDS, eq.ClassicalMDS])
-def test_metric_space_is_not_saved(Method, tmp_path):
-    method = brief(Method).fit(spaces.Euclidean(X))
-    loaded = save_and_load(method, tmp_path)
-    assert_same(method, loaded)
-    with pytest.raises(ValueError, match=r"metric space|features"):
-        loaded.transform(NEW)
 
 
 def test_transform_is_unaffected_by_engine_calls_in_between(tmp_path):

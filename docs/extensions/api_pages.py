@@ -19,6 +19,7 @@ MODULES = (
     "equipoise.spaces",
     "equipoise.kernels",
     "equipoise.divergences",
+    "equipoise.pair_losses",
     "equipoise.neighbors",
     "equipoise.anndata",
 )

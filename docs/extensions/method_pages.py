@@ -23,6 +23,7 @@ PAIR = {  # the meaning of p and Z in `pair_forces`
     "UMAP": "Two points of membership 1 and degree 1 among five, with 5 negatives per edge",
     "DKLLE": "Two points with $M_{ij} = -1$ and the repulsion of $n = 1$",
     "DKPCA": "Two points with $k_x = 1$, far from all others",
+    "PairEmbedding": "Two points with $k_x = 1$ under UMAP's intended loss",
 }
 
 JOINT = "Two points with affinity $p = 1$ at $Z = 1$; attraction is proportional to $p$, repulsion to $1/Z$"
@@ -49,6 +50,7 @@ NAMED = {
     "UMAP": Entry("UMAP", 16, ("17", "16"), "Membership", "umap.md"),
     "DKLLE": Entry("Double-kernel LLE", 17, ("D1",), "StudentT", "double_kernels.md"),
     "DKPCA": Entry("Double-kernel PCA", 17, ("D2",), "StudentT", "double_kernels.md"),
+    "PairEmbedding": Entry("Any loss of two kernels", 17, ("D3",), "Membership", "pair_losses.md"),
     "PCA": Entry("Principal components", 15, ("Gram matrices",), guide="classical.md"),
     "ClassicalMDS": Entry("Classical multidimensional scaling", 15, ("Gram matrices",), guide="classical.md"),
     "Isomap": Entry("Isomap", 15, ("Gram matrices",), guide="classical.md"),
@@ -58,7 +60,7 @@ NAMED = {
 }
 GROUPS = {
     "The SNE family": methods.METHODS,
-    "UMAP and double kernels": (methods.UMAP, methods.DKLLE, methods.DKPCA),
+    "UMAP and double kernels": (methods.UMAP, methods.DKLLE, methods.DKPCA, methods.PairEmbedding),
     "Classical methods": (*methods.CLASSICAL, methods.MDS),
 }
 

@@ -43,6 +43,7 @@ constexpr Backend make_backend() {
     backend.f64 = make_ops<double>();
     backend.edges_to = edges_to;
     backend.negatives_step = negatives_step;
+    backend.sampled_pairs_step = sampled_pairs_step;
     backend.pair_distances = pair_distances;
     backend.condensed_distances = condensed_distances;
     backend.nearest = nearest;

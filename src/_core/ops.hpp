@@ -42,14 +42,14 @@ template <class R> struct Ops {
     void (*memberships)(const Csr &, const double *D2, double target, double floor, R *W, int threads);
     // Update velocity and gain (n, d) for one step down the gradient (n, d).
     void (*momentum_step)(const Step &, const double *gradient, std::int64_t n, int d, R *velocity, R *gain);
-    // Σ w (d - δ)² over all pairs, and half its gradient (n, d); see stress.hpp.
-    double (*stress_pairs)(const Targets &, Points<R> Y, double *half_gradient, int threads);
+    // Σ w (d - δ)² over all pairs, or the sum of another misfit, and half its gradient (n, d); see stress.hpp.
+    double (*stress_pairs)(const Misfit &, const Targets &, Points<R> Y, double *half_gradient, int threads);
     // The same between Y (n, d) and T (m, d), with δ (n, m), a weight per point of T, and half gradients of both.
-    double (*stress_between)(const float *delta, const float *weights, Points<R> Y, Points<R> T, double *half_gradient,
-                             double *half_gradient_T, int threads);
+    double (*stress_between)(const Misfit &, const float *delta, const float *weights, Points<R> Y, Points<R> T,
+                             double *half_gradient, double *half_gradient_T, int threads);
     // The stress (n) of each point's pairs, listed in a symmetric CSR matrix, and half the gradient of the total.
-    void (*stress_listed)(const Weights &A, const float *delta, Points<R> Y, double *stress, double *half_gradient,
-                          int threads);
+    void (*stress_listed)(const Misfit &, const Weights &A, const float *delta, Points<R> Y, double *stress,
+                          double *half_gradient, int threads);
 };
 
 // All entry points of one instruction set.
@@ -62,8 +62,10 @@ struct Backend {
     bool (*edges_to)(const Kernel &, const Weights &A, Points<float> targets, Points<float> Y, double *force,
                      int threads);
     // Write the map to `out` after the edges due before `until` have acted; the graph stores the period of each edge.
-    void (*negatives_step)(const Negatives &, const Weights &graph, const float *degrees, float *due, Points<float> Y,
-                           float *out, int threads);
+    void (*negatives_step)(const Negatives &, const Membership &, const Weights &graph, const float *degrees,
+                           float *due, Points<float> Y, float *out, int threads);
+    void (*sampled_pairs_step)(const Negatives &, const PairTables &, const Weights &graph, const float *degrees,
+                               float *due, Points<float> Y, float *out, int threads);
     // Squared Euclidean distances d2 (n, k) between points i and neighbors[i, t].
     void (*pair_distances)(Points<double> X, const std::int32_t *neighbors, int k, double *d2, int threads);
     // Euclidean distances of the pairs i < j of X, row by row.

@@ -1,10 +1,12 @@
-// Stress and half its gradient, docs/math.md section 14: Σ w (d - δ)² and G_i = Σ_j w (1 - δ/d)(y_i - y_j).
+// Stress and half its gradient, docs/math.md section 14: Σ w (d - δ)² and G_i = Σ_j w (1 - δ/d)(y_i - y_j). The same
+// for relative and logarithmic residuals, and for p-norms of the residuals.
 // Each pair is computed once and acts on both its points. The sums of the second points are accumulated in stripes,
 // whose number depends only on n and which are added in order, so results do not depend on the number of threads.
 #pragma once
 #include <cmath>
 
 #include "primitives/exact.hpp"
+#include "simd/vecmath.hpp"
 #include "simd/vector8.hpp"
 
 namespace eq {
@@ -15,22 +17,77 @@ constexpr int STRIPES = 32;  // maximum number of stripes, and so of threads tha
 
 template <class R> EQ_INLINE R square(R x) { return x * x; }
 
-// The residual d - δ, and 1 - δ/d. Coincident points have a residual but, since y_i - y_j = 0, no force.
-template <class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
-    const R r = std::sqrt(clamp_below(d2, R(1e-36)));
-    *residual = r - target;
-    return *residual / r;
+// A residual and a summary, at compile time.
+template <Residual RESIDUAL, Summary SUMMARY> struct Kind {
+    static constexpr Residual residual = RESIDUAL;
+    static constexpr Summary summary = SUMMARY;
+    // The target of padding, which has weight 0: the other residuals are infinite at δ = 0.
+    static constexpr float padding = RESIDUAL == Residual::absolute ? 0.0f : 1.0f;
+
+    static EQ_INLINE double combine(double a, double b) {
+        return SUMMARY == Summary::largest ? (a < b ? b : a) : a + b;
+    }
+};
+
+// Calls run(Kind) for a misfit.
+template <class Run> EQ_INLINE auto with_kind(const Misfit &misfit, const Run &run) {
+    const auto with_summary = [&](auto residual) {
+        constexpr Residual RESIDUAL = decltype(residual)::residual;
+        switch (misfit.summary) {
+            case Summary::powers: return run(Kind<RESIDUAL, Summary::powers>());
+            case Summary::largest: return run(Kind<RESIDUAL, Summary::largest>());
+            default: return run(Kind<RESIDUAL, Summary::squares>());
+        }
+    };
+    switch (misfit.residual) {
+        case Residual::relative: return with_summary(Kind<Residual::relative, Summary::squares>());
+        case Residual::logarithmic: return with_summary(Kind<Residual::logarithmic, Summary::squares>());
+        default: return with_summary(Kind<Residual::absolute, Summary::squares>());
+    }
+}
+
+// The residual e, and (de/dd)/d, for squares times e: (d - δ)/d if e = d - δ. Coincident points have a residual but,
+// since y_i - y_j = 0, no force.
+template <class K, class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
+    d2 = clamp_below(d2, R(1e-36));
+    R slope;
+    if constexpr (K::residual == Residual::logarithmic) {
+        *residual = R(0.5) * log(clamp_below(d2 / (target * target), R(1e-36)));
+        slope = R(1) / d2;
+    } else {
+        const R r = std::sqrt(d2);
+        *residual = r - target;
+        if constexpr (K::residual == Residual::absolute && K::summary == Summary::squares) return *residual / r;
+        slope = R(1) / r;
+        if constexpr (K::residual == Residual::relative) {
+            *residual /= target;
+            slope /= target;
+        }
+    }
+    return K::summary == Summary::squares ? *residual * slope : slope;
+}
+
+// x^p for p = 2^doublings, and x^(p - 1): x² x⁴ ⋯ x^(p/2) is x^(p - 2).
+template <class R> EQ_INLINE R power_of_two(R x, int doublings, R *one_less) {
+    R power = x * x, product = R(1);
+    for (int m = 1; m < doublings; ++m) {
+        product *= power;
+        power *= power;
+    }
+    *one_less = product * x;
+    return power;
 }
 
 // Rows of one block against one tile of columns.
-template <class R> struct StressBlock {
+template <class R, class K> struct StressBlock {
     typedef R Part __attribute__((vector_size(VECTOR_BYTES)));
     static constexpr int PART = VECTOR_BYTES / sizeof(R);
     int d;
+    Misfit misfit;
     Buffer<R> column_sum;  // (d, TILE)
     alignas(ALIGNMENT) R strength[TILE], residual[TILE];
     alignas(ALIGNMENT) float delta[TILE], weight[TILE];
-    explicit StressBlock(int d_) : d(d_), column_sum(std::int64_t(d_) * TILE) {}
+    StressBlock(int d_, const Misfit &misfit_) : d(d_), misfit(misfit_), column_sum(std::int64_t(d_) * TILE) {}
 
     void start() {
         for (int t = 0; t < d * TILE; ++t) column_sum[t] = R(0);
@@ -39,7 +96,7 @@ template <class R> struct StressBlock {
     // Copies columns from .. to - 1 of a tile to `delta` and `weight`; the others get weight 0. Null weights are all 1.
     void part_of(const float *targets, const float *weights, std::int64_t from, std::int64_t to) {
         const std::int64_t low = from < 0 ? 0 : from < TILE ? from : TILE, high = to < TILE ? to : TILE;
-        std::memset(delta, 0, sizeof delta);
+        for (int t = 0; t < TILE; ++t) delta[t] = K::padding;
         std::memset(weight, 0, sizeof weight);
         if (low >= high) return;
         std::memcpy(delta + low, targets + low, (high - low) * sizeof(float));
@@ -78,10 +135,21 @@ template <class R> struct StressBlock {
             for (int c = 0; c < dimension; ++c)
                 for (int t = 0; t < TILE; ++t) r[t] += square(home[c] - columns[c * step + t]);
         }
-        for (int t = 0; t < TILE; ++t) r[t] = stretch(r[t], R(target[t]), &e[t]);
-        const double stress = w == nullptr ? squares(e, nullptr) : squares(e, w);
-        if (w != nullptr)
-            for (int t = 0; t < TILE; ++t) r[t] *= R(w[t]);
+        for (int t = 0; t < TILE; ++t) r[t] = stretch<K>(r[t], R(target[t]), &e[t]);
+        if (misfit.stretched)
+            for (int t = 0; t < TILE; ++t) {
+                r[t] = e[t] > R(0) ? r[t] : R(0);
+                e[t] = e[t] > R(0) ? e[t] : R(0);
+            }
+        if constexpr (K::summary == Summary::largest) return largest(e, w);
+        double stress;
+        if constexpr (K::summary == Summary::powers) {
+            stress = powers(r, e, w);
+        } else {
+            stress = w == nullptr ? squares(e, nullptr) : squares(e, w);
+            if (w != nullptr)
+                for (int t = 0; t < TILE; ++t) r[t] *= R(w[t]);
+        }
         for (int c = 0; c < dimension; ++c) {
             const R own = home[c], *__restrict y = columns + c * step;
             R *__restrict out = column_sum.data + c * TILE;
@@ -125,6 +193,31 @@ template <class R> struct StressBlock {
                 lanes[l] += square;
             }
         return total(lanes);
+    }
+
+    // Σ_t x^p with x = w e / unit; multiplies the slopes r by x^(p - 1) w / unit. A null w means weights of 1.
+    EQ_INLINE R powers(R *__restrict r, R *__restrict e, const float *__restrict w) const {
+        const R inverse = R(1 / misfit.unit);
+        for (int t = 0; t < TILE; ++t) {
+            const R scale = w == nullptr ? inverse : R(w[t]) * inverse;
+            R one_less;
+            e[t] = power_of_two(e[t] * scale, misfit.doublings, &one_less);
+            r[t] *= one_less * scale;
+        }
+        Part lanes[LANES / PART] = {};
+        for (int t = 0; t < TILE; t += LANES)
+            for (int l = 0; l < LANES / PART; ++l) lanes[l] += part(e + t + l * PART);
+        return total(lanes);
+    }
+
+    // The largest w_t |e_t|; a null w means weights of 1.
+    static EQ_INLINE R largest(const R *__restrict e, const float *__restrict w) {
+        R most = R(0);
+        for (int t = 0; t < TILE; ++t) {
+            const R size = std::fabs(w == nullptr ? e[t] : R(w[t]) * e[t]);
+            most = most < size ? size : most;
+        }
+        return most;
     }
 
     // Adds the half gradients that the rows since start() gave the columns, the first `count` of which are not padding.
@@ -191,7 +284,9 @@ inline void condensed_distances(Points<float> X, float *out, int threads) {
 }
 
 // All pairs. The targets δ are stored in condensed form, with or without weights, or computed from points.
-template <class R> double stress_pairs(const Targets &targets, Points<R> map, double *half_gradient, int threads) {
+template <class K, class R> double stress_pairs_of(K, const Misfit &misfit, const Targets &targets, Points<R> map,
+                                                   double *half_gradient, int threads) {
+    using Block = StressBlock<R, K>;
     const std::int64_t n = map.n;
     const int d = map.d;
     const Columns<R> Y(map);
@@ -201,8 +296,7 @@ template <class R> double stress_pairs(const Targets &targets, Points<R> map, do
     const std::int64_t quarter = blocks / 4 + 1, stripes = quarter < STRIPES ? quarter : STRIPES;
     Buffer<double> sums(stripes * d * Y.stride), stress(stripes);
 
-    const auto add_block = [&](std::int64_t b, std::int64_t tile, StressBlock<R> &block, float *distances,
-                               double *sum) {
+    const auto add_block = [&](std::int64_t b, std::int64_t tile, Block &block, float *distances, double *sum) {
         const std::int64_t first = b * ROWS, last = first + ROWS < n ? first + ROWS : n, start = tile * TILE;
         const bool whole = start >= last && start + TILE <= n;
         double total = 0;
@@ -217,16 +311,17 @@ template <class R> double stress_pairs(const Targets &targets, Points<R> map, do
                 delta = block.delta;
                 weight = block.weight;
             }
-            total += block.row(map.row(i), Y.data.data + start, Y.stride, delta, weight, sum + i, Y.stride);
+            total = K::combine(
+                total, block.row(map.row(i), Y.data.data + start, Y.stride, delta, weight, sum + i, Y.stride));
         }
         block.finish(sum + start, Y.stride, TILE);
         return total;
     };
     threads = useful_threads(threads, double(n) * double(n) / 2 * (stored ? 1 : 1 + targets.dimension / 16));
-    PerThread<StressBlock<R>> all_blocks(threads, d);
+    PerThread<Block> all_blocks(threads, d, misfit);
     PerThread<Buffer<float>> all_distances(threads, stored ? 1 : ROWS * TILE);
     parallel_for(stripes, 1, all_blocks.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
-        StressBlock<R> &block = all_blocks[slot];
+        Block &block = all_blocks[slot];
         float *const distances = all_distances[slot].data;
         for (std::int64_t s = from; s < to; ++s)
             for (std::int64_t b = 0; b < blocks; ++b) {
@@ -234,7 +329,8 @@ template <class R> double stress_pairs(const Targets &targets, Points<R> map, do
                     b % (2 * stripes);  // back and forth, so that each stripe gets long rows and short ones
                 if (turn != s && turn != 2 * stripes - 1 - s) continue;
                 for (std::int64_t tile = b * ROWS / TILE; tile < tiles; ++tile)
-                    stress[s] += add_block(b, tile, block, distances, sums.data + s * d * Y.stride);
+                    stress[s] =
+                        K::combine(stress[s], add_block(b, tile, block, distances, sums.data + s * d * Y.stride));
             }
     });
     parallel_for(n, 1024, all_blocks.threads(), [&](std::int64_t first, std::int64_t last, int) {
@@ -246,13 +342,15 @@ template <class R> double stress_pairs(const Targets &targets, Points<R> map, do
             }
     });
     double total = 0;
-    for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
+    for (std::int64_t s = 0; s < stripes; ++s) total = K::combine(total, stress[s]);
     return total;
 }
 
 // Points Y (n, d) against points T (m, d), with targets δ (n, m), a weight per column, and half gradients of both.
-template <class R> double stress_between(const float *delta, const float *weights, Points<R> Y, Points<R> others,
-                                         double *half_gradient, double *half_gradient_T, int threads) {
+template <class K, class R> double stress_between_of(K, const Misfit &misfit, const float *delta, const float *weights,
+                                                     Points<R> Y, Points<R> others, double *half_gradient,
+                                                     double *half_gradient_T, int threads) {
+    using Block = StressBlock<R, K>;
     const std::int64_t n = Y.n, m = others.n;
     const int d = Y.d;
     const Columns<R> T(others);
@@ -260,9 +358,9 @@ template <class R> double stress_between(const float *delta, const float *weight
     const std::int64_t stripes = quarter < STRIPES ? quarter : STRIPES;
     Buffer<double> sums(stripes * d * T.stride), stress(stripes);
     for (std::int64_t i = 0; i < n * d; ++i) half_gradient[i] = 0;
-    PerThread<StressBlock<R>> all_blocks(useful_threads(threads, double(n * m)), d);
+    PerThread<Block> all_blocks(useful_threads(threads, double(n * m)), d, misfit);
     parallel_for(stripes, 1, all_blocks.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
-        StressBlock<R> &block = all_blocks[slot];
+        Block &block = all_blocks[slot];
         for (std::int64_t s = from; s < to; ++s)
             for (std::int64_t b = blocks * s / stripes; b < blocks * (s + 1) / stripes; ++b)
                 for (std::int64_t start = 0; start < m; start += TILE) {
@@ -275,14 +373,14 @@ template <class R> double stress_between(const float *delta, const float *weight
                             row = block.delta;
                             weight = block.weight;
                         }
-                        stress[s] +=
-                            block.row(Y.row(i), T.data.data + start, T.stride, row, weight, half_gradient + i * d, 1);
+                        stress[s] = K::combine(stress[s], block.row(Y.row(i), T.data.data + start, T.stride, row,
+                                                                    weight, half_gradient + i * d, 1));
                     }
                     block.finish(sums.data + s * d * T.stride + start, T.stride, count);
                 }
     });
     double total = 0;
-    for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
+    for (std::int64_t s = 0; s < stripes; ++s) total = K::combine(total, stress[s]);
     for (std::int64_t j = 0; j < m; ++j)
         for (int c = 0; c < d; ++c) {
             double sum = 0;
@@ -294,10 +392,11 @@ template <class R> double stress_between(const float *delta, const float *weight
 
 // The pairs of a symmetric CSR matrix of weights, which stores both directions, with targets δ. `stress` (n) is the sum
 // over the pairs of each point.
-template <class R> void stress_listed(const Weights &A, const float *delta, Points<R> map, double *stress,
-                                      double *half_gradient, int threads) {
+template <class K, class R> void stress_listed_of(K, const Misfit &misfit, const Weights &A, const float *delta,
+                                                  Points<R> map, double *stress, double *half_gradient, int threads) {
     const std::int64_t n = map.n;
     const int d = map.d;
+    const R inverse = R(1 / misfit.unit);
     const Columns<R> Y(map);
     PerThread<Buffer<R>> differences(useful_threads(threads, double(A.entries())), std::int64_t(d) * SHORT);
     parallel_for(n, 64, differences.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
@@ -311,16 +410,49 @@ template <class R> void stress_listed(const Weights &A, const float *delta, Poin
                 const int count = int(left < SHORT ? left : SHORT);
                 FlatSpace<R>(Y).listed(pairs, i, A.indices + from, count);
                 load_weights<SHORT>(A, from, count, weight);
-                for (int t = 0; t < SHORT; ++t) target[t] = t < count ? R(delta[from + t]) : R(0);
+                for (int t = 0; t < SHORT; ++t) target[t] = t < count ? R(delta[from + t]) : R(K::padding);
                 for (int t = 0; t < SHORT; ++t) {
-                    strength[t] = weight[t] * stretch(pairs.d2[t], target[t], &residual[t]);
-                    target[t] = weight[t] * residual[t];
+                    strength[t] = stretch<K>(pairs.d2[t], target[t], &residual[t]);
+                    if (misfit.stretched && !(residual[t] > R(0))) strength[t] = residual[t] = R(0);
+                    if constexpr (K::summary == Summary::largest) {
+                        const double size = std::fabs(weight[t] * residual[t]);
+                        stress[i] = stress[i] < size ? size : stress[i];
+                        strength[t] = residual[t] = target[t] = R(0);
+                    } else if constexpr (K::summary == Summary::powers) {
+                        const R scale = weight[t] * inverse;
+                        R one_less;
+                        target[t] = power_of_two(residual[t] * scale, misfit.doublings, &one_less);
+                        residual[t] = R(1);
+                        strength[t] *= one_less * scale;
+                    } else {
+                        strength[t] *= weight[t];
+                        target[t] = weight[t] * residual[t];
+                    }
                 }
                 stress[i] += dot<SHORT>(target, residual);
                 for (int c = 0; c < d; ++c) half_gradient[i * d + c] += dot<SHORT>(strength, pairs.component(c));
             }
         }
     });
+}
+
+template <class R> double stress_pairs(const Misfit &misfit, const Targets &targets, Points<R> Y, double *half_gradient,
+                                       int threads) {
+    return with_kind(misfit,
+                     [&](auto kind) { return stress_pairs_of(kind, misfit, targets, Y, half_gradient, threads); });
+}
+
+template <class R> double stress_between(const Misfit &misfit, const float *delta, const float *weights, Points<R> Y,
+                                         Points<R> T, double *half_gradient, double *half_gradient_T, int threads) {
+    return with_kind(misfit, [&](auto kind) {
+        return stress_between_of(kind, misfit, delta, weights, Y, T, half_gradient, half_gradient_T, threads);
+    });
+}
+
+template <class R> void stress_listed(const Misfit &misfit, const Weights &A, const float *delta, Points<R> Y,
+                                      double *stress, double *half_gradient, int threads) {
+    with_kind(misfit,
+              [&](auto kind) { stress_listed_of(kind, misfit, A, delta, Y, stress, half_gradient, threads); });
 }
 
 }  // namespace EQ_ISA

@@ -142,6 +142,21 @@ struct Targets {
     std::int64_t dimension = 0;
 };
 
+// How a distance d in the map is compared with its target δ: the residual e is d - δ, (d - δ)/δ or log(d/δ).
+enum class Residual { absolute, relative, logarithmic };
+
+// What is computed from the residuals e of pairs with weights w: Σ w e², or Σ (w e / unit)^p with p = 2^doublings, each
+// with a gradient, or the largest w |e|. If `stretched`, only pairs with e > 0 count, which attract each other.
+enum class Summary { squares, powers, largest };
+
+struct Misfit {
+    Residual residual = Residual::absolute;
+    Summary summary = Summary::squares;
+    int doublings = 1;
+    double unit = 1;
+    bool stretched = false;
+};
+
 // A sample of partners: those of point i are i + o modulo n for each offset o, from 1 to n - 1, with the weight of o.
 struct Offsets {
     const std::int64_t *data = nullptr;
@@ -156,10 +171,23 @@ struct Step {
 
 // Parameters of one step of negative sampling; the optimiser in Python documents them.
 struct Negatives {
-    double a, b, epsilon, clip, rate, exaggeration, until;
+    double clip, rate, exaggeration, until;
     int count;  // negatives per edge
     std::uint64_t seed;
     std::int64_t step;
+};
+
+// UMAP's kernel k = 1 / (1 + a d2^b), and the constant added to d2 in its repulsion.
+struct Membership {
+    double a, b, epsilon;
+};
+
+// The forces of a loss of pairs, as slopes of tables: one of the repulsion, and `levels` of the attraction, one after
+// another, all of pull.size segments; `level` gives the table of each edge.
+struct PairTables {
+    Table pull, push;
+    const std::uint8_t *level = nullptr;
+    int levels = 1;
 };
 
 }  // namespace eq

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from . import anndata, divergences, geometry, kernels, neighbors, spaces
+from . import affinities, anndata, divergences, geometry, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
+from ._warn import UnfinishedWarning
 from .canonical import canonical_form
-from .evaluate import compare, evaluate
+from .evaluate import axis_loadings, compare, evaluate, local_isometry
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
 from .force_laws import forces, similarities
@@ -24,13 +25,17 @@ from .methods import (
     Embedding,
     Isomap,
     LaplacianEigenmaps,
+    LearnedMetric,
     NeighborEmbedding,
+    PairEmbedding,
     Parametric,
     PowerSNE,
     SphericalSNE,
     SymmetricSNE,
 )
+from .optimize.dynamics import Dynamics
 from .optimize.rules import Accelerated, GradientDescent, Momentum
+from .pair_losses import PairLoss
 from .problems.forces import Problem
 from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem
@@ -52,21 +57,28 @@ __all__ = [
     "Accelerated",
     "Checkpoint",
     "ClassicalMDS",
+    "Dynamics",
     "Embedding",
     "GradientDescent",
     "Isomap",
     "LaplacianEigenmaps",
+    "LearnedMetric",
     "LossProblem",
     "Momentum",
     "NeighborEmbedding",
+    "PairEmbedding",
+    "PairLoss",
     "Parametric",
     "PowerSNE",
     "Problem",
     "SphericalSNE",
     "StressProblem",
     "SymmetricSNE",
+    "UnfinishedWarning",
     "__version__",
+    "affinities",
     "anndata",
+    "axis_loadings",
     "canonical_form",
     "compare",
     "divergences",
@@ -76,8 +88,10 @@ __all__ = [
     "geometry",
     "kernels",
     "load",
+    "local_isometry",
     "neighbors",
     "page",
+    "pair_losses",
     "plot",
     "save",
     "similarities",

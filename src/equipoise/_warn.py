@@ -13,6 +13,10 @@ import sklearn
 INTERNAL = tuple(str(Path(name).parent) + os.sep for name in (__file__, sklearn.__file__))
 
 
+class UnfinishedWarning(UserWarning):
+    """A map whose optimisation ended while its loss was still decreasing; the message says by how much."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning that names the line of the user's code from which the package was called.
 

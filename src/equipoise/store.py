@@ -42,9 +42,6 @@ CURVED = {  # tags of classes for curved spaces, and the modules that define the
     "engines.curved.PolarGrid": "engines.mesh.curved_mesh",
     "engines.curved.CurvedExact": "engines.curved_exact",
 }
-OMITTED = {  # attributes that are not needed after the fit
-    inputs.FromSpace: ("_space",),
-}
 NOT_STATE = ("_problem", "_objective")  # attributes of a method for inspection only, in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
@@ -52,9 +49,11 @@ REMEDIES = {
     "h": 'compute the distances under h and use metric="precomputed"',
     "geometry": "use a geometry of equipoise.geometry",
     "kernel": "use a kernel of equipoise.kernels",
+    "affinity": "use affinities.FixedWidth or a kernel of equipoise.kernels",
+    "loss": "use a loss of equipoise.pair_losses",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "call set_params(random_state=0), which does not change the fitted map",
-    "optimizer": "use Momentum(), GradientDescent() or None",
+    "optimizer": "use Momentum(), GradientDescent(), Dynamics() or None",
 }
 
 
@@ -181,6 +180,15 @@ def _require_storable(name: str, value: Any) -> None:
         raise ValueError(f"the parameter {name} cannot be saved: {error}; {remedy}") from None
 
 
+def _is_storable(value: Any) -> bool:
+    """Return whether a value consists of plain values, arrays and objects of equipoise."""
+    try:
+        archive.check(value, _describe)
+    except Unstorable:
+        return False
+    return True
+
+
 def _describe(item: Any) -> tuple[str, Any] | None:
     """Return the tag and the state of an object, or None if it has no tag; the state of a function is None."""
     if isinstance(item, FunctionType):
@@ -196,7 +204,9 @@ def _state(item: Any) -> dict[str, Any]:
         return {field.name: getattr(item, field.name) for field in fields(item)}
     own = any("__getstate__" in vars(cls) for cls in kind.__mro__[:-1])
     state = item.__getstate__() if own else vars(item)
-    omitted = archive.cached_names(kind).union(OMITTED.get(kind, ()))
+    omitted = archive.cached_names(kind)
+    if isinstance(item, inputs.FromSpace) and not _is_storable(item.space):
+        omitted.add("space")
     return _without(state, omitted)
 
 

@@ -9,6 +9,7 @@ from support.command_line import embed, names, one_line_error, read_csv
 
 import equipoise
 from equipoise import cli, data
+from equipoise.affinities import FixedWidth
 from equipoise.cli import main
 from equipoise.cli.method_options import parameter_texts
 
@@ -40,6 +41,19 @@ def test_embed_writes_map_and_figure_and_prints_quality(tmp_path, capsys):
     assert report["neighbours kept"].endswith("of the 10 nearest")
     assert 0 <= float(report["1-NN class error"].split("%")[0]) < 10
     assert report["wrote"] == f"{tmp_path / 'iris.csv'} and {tmp_path / 'iris.png'}"
+
+
+def test_embed_says_what_further_iterations_would_gain(tmp_path, capsys):
+    quick = ("iris", "--plot", "none", "--out", tmp_path)
+    assert embed(*quick, "--n-iter", 200) == 0
+    text = capsys.readouterr().out
+    line = re.search(r"remaining gain      up to about (\d+)% of the loss; (.*)\n", text)
+    assert 5 < int(line[1]) < 50 and line[2] == "--n-iter auto runs until it is below 1%"
+    assert "iteration   150 of 200   loss " in text
+    assert embed(*quick, "--n-iter", "auto", "--save", tmp_path / "iris.eq") == 0
+    text = capsys.readouterr().out
+    assert "remaining gain" not in text and "iteration   150   loss " in text
+    assert equipoise.load(tmp_path / "iris.eq").remaining_gain_ < 0.01
 
 
 # Printed instead of a loss that depends on the unit of the data: E = ‖B − YYᵀ‖² grows with its fourth power.
@@ -168,6 +182,23 @@ def test_embed_accepts_precomputed_distances_and_affinities(tmp_path, capsys):
     np.save(tmp_path / "p.npy", np.exp(-D) * (D > 0))
     assert embed(tmp_path / "p.npy", "--affinity", "precomputed", *QUICK, "--out", tmp_path) == 0
     assert "neighbours kept     not measured: X contains affinities, not distances" in capsys.readouterr().out
+    np.save(tmp_path / "k.npy", np.exp(-D))
+    assert embed(tmp_path / "k.npy", "--method", "pca", "--kernel", "precomputed", "--out", tmp_path) == 0
+    assert "neighbours kept     not measured: X contains a kernel, not distances" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "method"),
+    [
+        (["tsne", "--affinity", "FixedWidth(0.8)", *QUICK], equipoise.TSNE(affinity=FixedWidth(0.8), n_iter=20)),
+        (["pca", "--kernel", "rbf", "--gamma", "0.1"], equipoise.PCA(kernel="rbf", gamma=0.1)),
+        (["pca", "--kernel", "StudentT()", "--gamma", "none"], equipoise.PCA(kernel=equipoise.kernels.StudentT())),
+    ],
+)
+def test_affinities_and_kernels_of_the_data_are_parsed(words, method, tmp_path):
+    assert embed("iris", "--method", *words, "--out", tmp_path / "m.npy") == 0
+    X = data.load("iris").X
+    np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), method.set_params(random_state=0).fit_transform(X))
 
 
 def test_few_rows_are_evaluated_with_fewer_neighbours(tmp_path, capsys):
@@ -307,3 +338,16 @@ def test_parameter_texts_omit_numpydoc_types():
         "device": '"cpu" or "cuda". Where it runs; one of two.',
         "n_iter": "iterations, at most",
     }
+
+
+def test_mds_prints_the_worst_case_with_its_bound_and_takes_a_learning_rate(tmp_path, capsys):
+    data = tmp_path / "points.csv"
+    np.savetxt(data, np.random.default_rng(0).normal(size=(30, 5)), delimiter=",")
+    on_data = (data, "--method", "mds", "--plot", "none", "--out", tmp_path)
+    assert embed(*on_data, "--stress", "max", "--iterations", "40") == 0
+    line = re.search(r"worst case +([\d.]+) \(every map: at least ([\d.]+)\) after 40 iter", capsys.readouterr().out)
+    assert 0 < float(line[2]) < float(line[1])
+    assert embed(*on_data, "--solver", "descent", "--learning-rate", "0.02", "--iterations", "5", "--tol", "0") == 0
+    assert "after 5 iterations" in capsys.readouterr().out
+    assert embed(*on_data, "--learning-rate", "0.02") == 2
+    assert 'learning_rate=0.02 is used by solver="descent" only' in one_line_error(capsys)

@@ -98,7 +98,8 @@ def broken_objects():
     kernels += [
         _core.Kernel.tabulated(one, first, scale) for first in (0, 16319) for scale in (np.nan, -1.0, 0.0, np.inf)
     ]
-    unset = [kind.__new__(kind) for kind in (_core.Csr, _core.Mesh)]
+    kernels += [_core.Misfit.logarithmic(16, 1e-300), _core.Misfit.relative(1, np.inf, True, True)]
+    unset = [kind.__new__(kind) for kind in (_core.Csr, _core.Mesh, _core.Misfit)]
     return [*matrices, empty, wide, full, *meshes, *kernels, *unset]
 
 
@@ -136,8 +137,10 @@ def replacements(value):
 
 def test_every_name_of_the_core_has_a_call():
     names = {name for name in dir(_core) if not name.startswith("_") and callable(getattr(_core, name))}
-    names.remove("Kernel")
-    names |= {f"Kernel.{name}" for name, _ in inspect.getmembers(_core.Kernel, callable) if not name.startswith("_")}
+    for kind in (_core.Kernel, _core.Misfit):  # made by static methods
+        names.remove(kind.__name__)
+        members = inspect.getmembers(kind, callable)
+        names |= {f"{kind.__name__}.{name}" for name, _ in members if not name.startswith("_")}
     assert names == set(NAMES)
 
 

@@ -32,6 +32,8 @@ from equipoise.objectives import (
     StoredDivergence,
     TwoWayKL,
 )
+from equipoise.objectives.pair_objective import PairObjective
+from equipoise.pair_losses import LogLikelihood
 
 N = 30
 ALL_ENGINES = pytest.mark.parametrize("name", [name for name in ENGINES if name != "auto"])
@@ -123,6 +125,7 @@ def objectives():
         ConditionalKL(graph(1), Gaussian()),
         CrossEntropy(P, Membership(1.6, 0.9), apart),
         EffectiveCrossEntropy(P, Membership(1.6, 0.9), apart, 5),
+        PairObjective(P, StudentT(), LogLikelihood(), 5),
         DenseDivergence(dense / dense.sum(), StudentT(), ChiSquare()),
         RenyiDivergence(P, StudentT(), 0.5),
         StoredDivergence(P, StudentT(), JensenShannon()),

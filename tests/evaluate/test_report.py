@@ -54,7 +54,7 @@ def test_similar_map_is_readable_in_every_respect(rng):
     X, labels = rng.normal(size=(300, 2)), rng.integers(0, 4, size=300)
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     report = eq.evaluate(X, 5 * X @ turn + 1, labels)
-    assert set(verdicts(report).values()) == {READ} and len(report.sentences) == 7
+    assert set(verdicts(report).values()) == {READ} and len(report.sentences) == 8
     assert report.trustworthiness == report.continuity == report.recall == 1.0
     perfect = [report.triplet_accuracy, report.shepard.correlation, report.density_correlation, report.stretch]
     np.testing.assert_allclose(perfect, 1, atol=1e-9)
@@ -64,7 +64,7 @@ def test_similar_map_is_readable_in_every_respect(rng):
 
 def test_random_map_is_unreadable_in_every_respect(rng):
     report = eq.evaluate(rng.normal(size=(300, 5)), rng.normal(size=(300, 2)))
-    assert set(verdicts(report).values()) == {NOT} and len(report.sentences) == 6
+    assert set(verdicts(report).values()) == {NOT} and len(report.sentences) == 7
 
 
 def test_report_shows_the_stress_that_no_map_can_beat(report, digits, monkeypatch):
@@ -186,7 +186,7 @@ def test_class_verdict_compares_map_and_data(mapped, verdict, word, rng):
 def test_text_is_short_and_omits_unavailable_rows(report, digits):
     text = str(report)
     lines = text.splitlines()
-    assert len(lines) <= 36 and max(map(len, lines)) <= 90
+    assert len(lines) <= 38 and max(map(len, lines)) <= 90
     assert lines[0] == "400 points: 64 columns, euclidean distances, map in 2 dimensions; k = 15 neighbours"
     assert f"trustworthiness                     {float(report.trustworthiness):.3f}" in text
     assert "nearest of another class" in text and "±" in text  # triplets are sampled
@@ -367,6 +367,17 @@ def test_evaluate_accepts_a_fitted_method_and_names_an_unfitted_one():
     assert eq.evaluate(X, method).recall == eq.evaluate(X, method.embedding_).recall
     with pytest.raises(ValueError, match=r"Y is the method PCA, which is not fitted; call fit\(X\) first"):
         eq.evaluate(X, eq.PCA())
+
+
+def test_report_says_that_a_loss_was_still_decreasing():
+    X = data.load("iris").X
+    stopped, finished = (eq.TSNE(random_state=0, n_iter=n_iter).fit(X) for n_iter in (200, 1000))
+    report = eq.evaluate(X, stopped)
+    assert report.remaining_gain == stopped.remaining_gain_ > 0.05 and verdicts(report)["convergence"] == CARE
+    assert f"lower the loss by up to about {stopped.remaining_gain_:.0%}" in " ".join(str(report).split())
+    assert "convergence" not in verdicts(eq.evaluate(X, finished))
+    array = eq.evaluate(X, stopped.embedding_)
+    assert array.remaining_gain is None and "convergence" not in verdicts(array)
 
 
 def test_compare_searches_the_neighbours_of_the_data_once(monkeypatch):

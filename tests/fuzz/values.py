@@ -140,6 +140,7 @@ RULES = {
     "Momentum": ("friction", "gain_up", "gain_down", "turned", "min_gain", "max_step", "min_grad_norm", "every"),
     "GradientDescent": ("min_grad_norm", "min_loss_change", "every"),
     "Accelerated": ("min_grad_norm", "min_loss_change", "every"),
+    "Dynamics": ("mass", "friction", "time_step", "min_grad_norm", "min_loss_change", "every"),
 }
 
 

@@ -356,7 +356,7 @@ def test_grid_search_splits_rows_and_columns_of_distances():
 @pytest.mark.parametrize("Method", [M for M in ALL if "n_neighbors" in M().get_params()], ids=lambda M: M.__name__)
 @pytest.mark.parametrize("n", [3, 5])
 def test_too_many_neighbors_warn_and_are_reduced(Method, n):
-    used = n if Method is eq.UMAP else n - 1  # UMAP counts the point itself
+    used = n if Method in (eq.UMAP, eq.PairEmbedding) else n - 1  # these two count the point itself
     with pytest.warns(UserWarning, match=f"n_neighbors=15 is too large for n_samples={n}; n_neighbors={used} is used"):
         Y = Method(n_neighbors=15, random_state=0).fit_transform(X[:n])
     with warnings.catch_warnings():

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from equipoise.linalg import eigen
+from equipoise.linalg import definite, eigen
 from equipoise.neighbors.search import nearest_neighbors
 from equipoise.spaces import GraphGeodesic
 
@@ -60,7 +60,7 @@ def test_wide_graph_is_factorised_as_dense_if_lanczos_without_factors_does_not_c
         raise eigen._not_converged(A.shape[0], Exception("test"))
 
     monkeypatch.setattr(eigen, "_bottom_without_factors", fail)
-    monkeypatch.setattr(eigen, "_factor", None)
+    monkeypatch.setattr(eigen, "factor", None)
     for found, value in zip(eigen.bottom(L, null, 2), expected, strict=True):
         np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-9)
     monkeypatch.setattr(eigen, "DENSE_FACTOR", 399)
@@ -75,14 +75,14 @@ def test_wide_graph_is_factorised_as_dense_if_lanczos_without_factors_does_not_c
 def test_widest_level_is_of_all_components():
     star = sparse.csr_matrix((np.ones(50), (np.zeros(50, int), np.arange(1, 51))), shape=(51, 51))
     pair = sparse.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert eigen._widest_level(sparse.block_diag([pair, star + star.T], format="csr")) == 50
-    assert eigen._widest_level(sparse.block_diag([pair] * 30, format="csr")) == 1
+    assert definite.widest_level(sparse.block_diag([pair, star + star.T], format="csr")) == 50
+    assert definite.widest_level(sparse.block_diag([pair] * 30, format="csr")) == 1
 
 
 def test_wide_graph_is_not_factorised(rng, monkeypatch):
     L = laplacian(400, rng)
     monkeypatch.setattr(eigen, "WIDEST", 50)
-    monkeypatch.setattr(eigen, "_factor", None)
+    monkeypatch.setattr(eigen, "factor", None)
     values, V = eigen.bottom(L, np.full((400, 1), 400**-0.5), 2)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(L.toarray())[1:3], rtol=1e-5)
     np.testing.assert_allclose(L @ V, V * values, atol=1e-5)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
+from support.cases import correlations
 from support.methods import NEW, X, brief, every_method, over, over_those_with
 
 import equipoise as eq
 from equipoise.inputs import make_input
 from equipoise.inputs import space as space_module
+from equipoise.linalg.pca import JITTER
 
 D = cdist(X, X)
 NEEDS_ROWS = {eq.PCA: "for a metric space use ClassicalMDS", eq.Parametric: "X is a metric space"}
@@ -36,10 +38,8 @@ def test_map_is_that_of_the_distances(Method, space):
     found, expected = brief(Method).fit(space), brief(Method, metric="precomputed").fit(D)
     assert_array_equal(found.embedding_, expected.embedding_)
     assert found.n_features_in_ == len(X)
-    with pytest.raises(
-        ValueError, match="a metric space cannot contain new points; fit the method to a table or to distances"
-    ):
-        found.transform(NEW)
+    new, to_fitted = (NEW if isinstance(space, eq.spaces.Euclidean) else cdist(NEW, X)), cdist(NEW, X)
+    assert_allclose(found.transform(new), expected.transform(to_fitted), rtol=1e-9, atol=1e-9)
 
 
 @over([eq.TSNE, eq.SNE, eq.UMAP, eq.DKPCA, eq.DKLLE])
@@ -75,12 +75,20 @@ def test_neighbours_do_not_depend_on_the_block(monkeypatch):
     assert_array_equal(parts.data, whole.data)
 
 
-def test_start_of_many_points_is_spectral(monkeypatch):
+@pytest.mark.parametrize(("landmarks", "least"), [(30, 0.98), (60, 0.999)])
+def test_start_of_many_points_is_from_landmarks(monkeypatch, landmarks, least):
+    expected = make_input(X, "euclidean").principal(2, np.random.RandomState(0))
     monkeypatch.setattr(space_module, "PRINCIPAL", 20)
-    expected = brief(eq.TSNE, init="spectral", metric="precomputed").fit_transform(D)
-    assert_array_equal(brief(eq.TSNE).fit_transform(Bare()), expected)
-    with pytest.raises(ValueError, match='init="pca" computes all distances of a metric space'):
-        brief(eq.TSNE, init="pca").fit(Bare())
+    monkeypatch.setattr(space_module, "LANDMARKS", landmarks)
+    found = make_input(Bare(), "euclidean").principal(2, np.random.RandomState(0))
+    assert correlations(found, expected).min() > least
+
+
+def test_start_of_many_points_at_the_same_place(monkeypatch):
+    monkeypatch.setattr(space_module, "PRINCIPAL", 20)
+    monkeypatch.setattr(space_module, "LANDMARKS", 10)
+    space = eq.spaces.Precomputed(np.zeros((30, 30)))
+    assert np.abs(make_input(space, "euclidean").principal(2, np.random.RandomState(0))).max() < 12 * JITTER
 
 
 def test_evaluate():

@@ -25,6 +25,8 @@ RUNS |= {
     "mesh with charges": lambda: brief(eq.SNE, engine="grid"),
     "sampled field": lambda: brief(eq.TSNE, engine="sampled", n_components=4),
     "sampled edges": lambda: brief(eq.UMAP, engine="negative_sampling", optimizer=None, n_iter=120),
+    "sampled pairs": lambda: brief(eq.PairEmbedding, engine="negative_sampling", optimizer=None, n_iter=120),
+    "a learned normaliser": lambda: brief(eq.TSNE, engine="negative_sampling", optimizer=None, n_iter=120),
     "a metric tensor": lambda: brief(eq.TSNE, g=np.array([[2, 1], [1, 2.0]])),
     "plain descent": lambda: brief(eq.TSNE, optimizer=eq.GradientDescent(every=7)),
     "ordinal stress": lambda: brief(eq.MDS, stress="ordinal"),

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from scipy.spatial import Delaunay
-from support.surfaces import globe, sheet
+from support.surfaces import globe, sheet, torus
 
 from equipoise.spaces import (
     Euclidean,
@@ -102,6 +102,12 @@ def test_exact_distances_are_a_metric_invariant_to_relabelling():
     reordered = np.random.default_rng(2).permuted(place[F], axis=1)  # any vertex order, hence any orientation
     np.testing.assert_allclose(MeshGeodesic(V[order], reordered, "exact").matrix(), D[np.ix_(order, order)], rtol=1e-9)
     np.testing.assert_array_equal(MeshGeodesic(V, F, "exact", n_threads=3).matrix(), D)
+
+
+@pytest.mark.parametrize(("around", "across"), [(10, 7), (12, 7), (10, 9), (9, 7)])
+def test_distances_are_symmetric_where_paths_touch_several_vertices(around, across):
+    D = MeshGeodesic(*torus(around, across), "exact").matrix()
+    np.testing.assert_allclose(D, D.T, rtol=1e-12)
 
 
 def test_subdividing_faces_does_not_change_distances():

@@ -157,6 +157,18 @@ def test_sliders_move_points_and_a_link_restores_the_view(studio, visit):
     assert iteration(tab) == 70
 
 
+def test_energies_are_shown_for_points_with_mass(studio, visit):
+    tab = visit(studio.url)
+    assert not get(tab, "energy", "visible")
+    put(tab, "optimizer", "value", "frictionless")
+    settle(studio, tab)
+    play_to(studio, tab, 30)
+    until(tab, f"{MODEL.format(name='energy')}.visible")
+    assert "eq.Dynamics(friction=0," in get(tab, "code", "text")
+    put(tab, "optimizer", "value", "momentum")
+    until(tab, f"!{MODEL.format(name='energy')}.visible")
+
+
 def test_points_of_the_previous_data_set_are_cleared(studio, visit):
     tab = visit(studio.url)
     settle(studio, tab)

@@ -27,6 +27,7 @@ LAYERS = {
     "arrays": "NumPy, PyTorch and CuPy through one namespace; sparse matrices, tiles, memory checks, Morton order",
     "kernels": "output kernels k(d2)",
     "divergences": "divergences between P and Q",
+    "pair_losses": "losses F(k_x, k_y) of pairs of points",
     "geometry": "where the map lives: flat space, the sphere, maps with a metric tensor",
     "linalg": "eigenvectors, PCA, Laplacians, Gram matrices, Nyström; one sign rule",
     "neighbors": "k nearest neighbours with measured recall, on the CPU and the GPU",

@@ -111,9 +111,12 @@ def affinity_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]
 
 def stress_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     pairs = N * (N - 1) // 2
-    for d in (2, 5):
+    misfits = [_core.Misfit.relative(), _core.Misfit.logarithmic(10, 0.5, True), _core.Misfit.absolute(largest=True)]
+    for name in ("absolute", "relative", "logarithmic"):
+        yield f"Misfit.{name}", {"doublings": 3, "unit": 0.5, "stretched": True, "largest": False}
+    for d, misfit in ((2, _core.Misfit.absolute()), (5, misfits[0]), (2, misfits[1]), (1, misfits[2])):
         Y, X = rng.standard_normal((N, d)).astype(dtype), rng.standard_normal((N, 7)).astype(np.float32)
-        out = {"half_gradient": np.empty((N, d)), "threads": 2}
+        out = {"half_gradient": np.empty((N, d)), "threads": 2, "misfit": misfit}
         delta = np.ones(pairs, np.float32)
         yield "stress_stored", {"delta": delta, "weights": delta.copy(), "Y": Y, **out}
         yield "stress_points", {"X": X, "Y": Y, **out}
@@ -132,7 +135,13 @@ def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         due, out = np.zeros(N * K, np.float32), np.empty_like(Y)
         rates = dict.fromkeys(("a", "b", "epsilon", "clip", "rate", "exaggeration", "until"), 1.0)
         numbers = {"count": 5, "seed": 0, "step": 0, "threads": 2}
-        yield "negatives_step", {"graph": graph(), **arrays, "due": due, "Y": Y, "out": out, **rates, **numbers}
+        step = {"graph": graph(), **arrays, "due": due, "Y": Y, "out": out}
+        yield "negatives_step", {**step, **rates, **numbers}
+        rates = dict.fromkeys(("clip", "rate", "exaggeration", "until"), 1.0)
+        law, levels = table(), np.tile(np.arange(2, dtype=np.uint8), N * K // 2)
+        push = law.pop("segments")
+        tables = {"pull": np.concatenate([push, push]), "push": push, **law, "level": levels}
+        yield "sampled_pairs_step", {**step, **tables, **rates, **numbers}
     yield "condensed_distances", {"X": Y, "out": np.empty(N * (N - 1) // 2, np.float32), "threads": 2}
 
 

@@ -23,3 +23,17 @@ def globe(n):
     z, turn = 1 - 2 * k / n, np.pi * (1 + 5**0.5) * k
     X = np.column_stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z])
     return X, ConvexHull(X).simplices  # of mixed orientation
+
+
+def torus(around, across):
+    """Return the vertices and faces of a torus with radii 2 and 1."""
+    a, b = np.meshgrid(np.arange(around), np.arange(across), indexing="ij")
+    u, v = 2 * np.pi * a / around, 2 * np.pi * b / across
+    vertices = np.stack([(2 + np.cos(v)) * np.cos(u), (2 + np.cos(v)) * np.sin(u), np.sin(v)], axis=-1).reshape(-1, 3)
+
+    def corner(right, up):
+        return ((a + right) % around * across + (b + up) % across).ravel()
+
+    lower = np.column_stack([corner(0, 0), corner(1, 0), corner(0, 1)])
+    upper = np.column_stack([corner(1, 0), corner(1, 1), corner(0, 1)])
+    return vertices, np.concatenate([lower, upper])

@@ -22,31 +22,82 @@ template <class R> void bind_momentum_step(nb::module_ &m) {
         "long.");
 }
 
-}  // namespace
+// The arrays of a step of negative sampling, checked.
+struct Sampling {
+    eq::Weights edges;
+    const float *degrees;
+    float *due;
+    eq::Points<float> Y;
+    float *out;
+    Sampling(const eq::Csr &graph, const Vector<float> &period, const Vector<float> &degrees_,
+             const OutVector<float> &due_, const Matrix<float> &Y_, const OutMatrix<float> &out_, int count)
+        : edges(graph, entry_values(graph, period, "period must have one element per edge")), degrees(degrees_.data()),
+          due(due_.data()), Y(points(Y_)), out(out_.data()) {
+        const std::size_t n = Y_.shape(0);
+        require(std::int64_t(due_.shape(0)) == graph.entries(), "due must have one element per edge");
+        require(std::size_t(graph.rows) == n && std::size_t(graph.columns) == n,
+                "the graph must have shape (n, n) for Y (n, d)");
+        require(degrees_.shape(0) == n, "degrees must have shape (n,)");
+        require(out_.shape(0) == n && out_.shape(1) == Y_.shape(1), "out must have the shape of Y, (n, d)");
+        require(!Bytes(out_).overlaps(Bytes(Y_)), "out must not share memory with Y");
+        require(count >= 0 && count <= 65536, "count must be from 0 to 65536");
+        keep_apart(graph, due_, out_);
+    }
+};
 
-void bind_steps(nb::module_ &m) {
-    bind_momentum_step<float>(m);
-    bind_momentum_step<double>(m);
+// One table of the repulsion, and one of the attraction for each level of the affinity, all of the same form.
+eq::PairTables pair_tables(const eq::Csr &graph, const Segments &pull, const Segments &push, int first, float scale,
+                           const Vector<std::uint8_t> &level) {
+    const eq::Table repulsion = make_table(push, first, scale);
+    const std::size_t size = push.shape(0), levels = pull.shape(0) / size;
+    require(levels >= 1 && levels <= 256 && levels * size == pull.shape(0),
+            "pull must have as many rows as push, or up to 256 times as many");
+    eq::Table attraction = repulsion;
+    attraction.segments = pull.data();
+    const std::uint8_t *of_edge = entry_values(graph, level, "level must have one element per edge");
+    return {attraction, repulsion, of_edge, int(levels)};
+}
+
+void bind_negatives(nb::module_ &m) {
     m.def(
         "negatives_step",
         [](const eq::Csr &graph, Vector<float> period, Vector<float> degrees, OutVector<float> due, Matrix<float> Y,
            OutMatrix<float> out, double a, double b, double epsilon, double clip, double rate, double exaggeration,
            double until, int count, std::uint64_t seed, std::int64_t step, int threads) {
-            const std::size_t n = Y.shape(0);
-            const eq::Weights edges(graph, entry_values(graph, period, "period must have one element per edge"));
-            require(std::int64_t(due.shape(0)) == graph.entries(), "due must have one element per edge");
-            require(std::size_t(graph.rows) == n && std::size_t(graph.columns) == n,
-                    "the graph must have shape (n, n) for Y (n, d)");
-            require(degrees.shape(0) == n, "degrees must have shape (n,)");
-            require(out.shape(0) == n && out.shape(1) == Y.shape(1), "out must have the shape of Y, (n, d)");
-            require(!Bytes(out).overlaps(Bytes(Y)), "out must not share memory with Y");
-            require(count >= 0 && count <= 65536, "count must be from 0 to 65536");
-            keep_apart(graph, due, out);
-            const eq::Negatives negatives{a, b, epsilon, clip, rate, exaggeration, until, count, seed, step};
+            const Sampling s(graph, period, degrees, due, Y, out, count);
+            const eq::Negatives negatives{clip, rate, exaggeration, until, count, seed, step};
             eq::ReleaseGil release;
-            backend().negatives_step(negatives, edges, degrees.data(), due.data(), points(Y), out.data(), threads);
+            backend().negatives_step(negatives, {a, b, epsilon}, s.edges, s.degrees, s.due, s.Y, s.out, threads);
         },
         "graph"_a, array("period"), array("degrees"), array("due"), array("Y"), array("out"), "a"_a, "b"_a, "epsilon"_a,
         "clip"_a, "rate"_a, "exaggeration"_a, "until"_a, "count"_a, "seed"_a, "step"_a, "threads"_a,
         "One step with the edges due before `until`, each with `count` negatives, for k = 1 / (1 + a d2^b).");
+    m.def(
+        "sampled_pairs_step",
+        [](const eq::Csr &graph, Vector<float> period, Vector<float> degrees, OutVector<float> due, Matrix<float> Y,
+           OutMatrix<float> out, Segments pull, Segments push, int first, float scale, Vector<std::uint8_t> level,
+           double clip, double rate, double exaggeration, double until, int count, std::uint64_t seed,
+           std::int64_t step, int threads) {
+            const Sampling s(graph, period, degrees, due, Y, out, count);
+            const eq::PairTables tables = pair_tables(graph, pull, push, first, scale, level);
+            const Bytes inputs[] = {Bytes(pull), Bytes(push), Bytes(level)};
+            for (const Bytes &input : inputs)
+                require(!input.overlaps(Bytes(out)) && !input.overlaps(Bytes(due)),
+                        "outputs must not share memory with tables");
+            const eq::Negatives negatives{clip, rate, exaggeration, until, count, seed, step};
+            eq::ReleaseGil release;
+            backend().sampled_pairs_step(negatives, tables, s.edges, s.degrees, s.due, s.Y, s.out, threads);
+        },
+        "graph"_a, array("period"), array("degrees"), array("due"), array("Y"), array("out"), array("pull"),
+        array("push"), "first"_a, "scale"_a, array("level"), "clip"_a, "rate"_a, "exaggeration"_a, "until"_a, "count"_a,
+        "seed"_a, "step"_a, "threads"_a,
+        "One step as `negatives_step`, for forces that are slopes of tables; `level` chooses one of those in `pull`.");
+}
+
+}  // namespace
+
+void bind_steps(nb::module_ &m) {
+    bind_momentum_step<float>(m);
+    bind_momentum_step<double>(m);
+    bind_negatives(m);
 }

@@ -141,9 +141,14 @@ private:
             const double length = w.behind + distance(s, c);
             reach(S.faces[left], length);
             double &shortest = best[std::size_t(w.h)], &shortest_at = best_at[std::size_t(w.h)];
-            const bool again = length * keep < shortest && std::abs(at - shortest_at) <= slack * L;
+            const bool same_ray = std::abs(at - shortest_at) <= slack * L, again = same_ray && length * keep < shortest;
             // One angle, one split: only the nearest light, and the next window of the same light, pass on both sides.
-            if (go_left && go_right && !again && length >= shortest) (at < shortest_at ? go_right : go_left) = false;
+            // If a nearer light is on the same ray, it is a vertex at an end of this window, and rounding decides on
+            // which side of the vertex the ray passes: the side that is wider than rounding passes on.
+            if (go_left && go_right && !again && length >= shortest) {
+                const bool is_right = same_ray ? at - w.from > w.to - at : at < shortest_at;
+                (is_right ? go_right : go_left) = false;
+            }
             if (length < shortest) {
                 shortest = length;
                 shortest_at = at;

@@ -2,6 +2,7 @@
 // random points repel (docs/math.md, section 16). Forces on a point use its own current position, but the positions of
 // all others before the step. So points are independent, and results do not depend on the number of threads.
 #pragma once
+#include "primitives/table.hpp"
 #include "primitives/tiles.hpp"
 
 namespace eq {
@@ -16,10 +17,53 @@ EQ_INLINE std::uint64_t mix(std::uint64_t z) {
     return z ^ (z >> 31);
 }
 
+// The forces of UMAP: for k = 1 / (1 + a d2^b), the attraction 2 k'/k and the repulsion 2 k'/(1 - k), softened.
+struct MembershipLaw {
+    float a, b, epsilon;
+
+    EQ_INLINE void pull(int lanes, const float *d2, const std::uint8_t *, float exaggeration, float *strength) const {
+        const float factor = -2.0f * b * exaggeration;
+        for (int q = 0; q < lanes; ++q) {
+            const float r = clamp_below(d2[q], 1e-30f), t = a * exp(b * log(r));
+            strength[q] = factor * t / (r * (1.0f + t));
+        }
+    }
+    EQ_INLINE void push(int lanes, const float *d2, float *strength) const {
+        for (int q = 0; q < lanes; ++q) {
+            const float r = clamp_below(d2[q], 1e-30f), t = a * exp(b * log(r));
+            strength[q] = 2.0f * b / ((epsilon + r) * (1.0f + t));
+        }
+    }
+    EQ_INLINE std::uint8_t level(std::int64_t) const { return 0; }
+};
+
+// The forces of any loss of pairs, from tables whose slopes are half the force per difference of positions: one table
+// of the repulsion, and one of the attraction for each level of the affinity.
+struct TabulatedLaw {
+    PairTables t;
+
+    EQ_INLINE float slope(const Table &table, std::int64_t skipped, float d2) const {
+        const Place<float, std::int32_t> at(table, d2);
+        return slope_in(table.segments + 4 * (skipped + at.segment), at.f);
+    }
+    EQ_INLINE void pull(int lanes, const float *d2, const std::uint8_t *level, float exaggeration,
+                        float *strength) const {
+        for (int q = 0; q < lanes; ++q)
+            strength[q] = -2.0f * exaggeration * slope(t.pull, std::int64_t(level[q]) * t.pull.size, d2[q]);
+    }
+    EQ_INLINE void push(int lanes, const float *d2, float *strength) const {
+        for (int q = 0; q < lanes; ++q) strength[q] = 2.0f * slope(t.push, 0, d2[q]);
+    }
+    EQ_INLINE std::uint8_t level(std::int64_t e) const {
+        return t.level[e] < t.levels ? t.level[e] : std::uint8_t(t.levels - 1);
+    }
+};
+
 // A crowd of consecutive points, each with its edges that are due. In each round, every point with an edge left is
 // attracted along it and repelled by the negatives of the round, which the crowd shares. All loops run over its points.
-struct Crowd {
+template <class Law> struct Crowd {
     const Negatives &s;
+    const Law &law;
     const Weights &graph;
     const float *degrees, *Y;
     std::int64_t n, longest;
@@ -29,11 +73,12 @@ struct Crowd {
     Buffer<std::int64_t> edges;        // (CROWD, longest): the edges that are due
     Buffer<float> y, diff, sum;        // (d, CROWD)
     alignas(32) float inverse[CROWD];  // 1 / degree
+    std::uint8_t level[CROWD] = {};    // of the edges of the round
 
-    Crowd(const Negatives &step, const Weights &graph_, const float *degrees_, Points<float> points,
+    Crowd(const Negatives &step, const Law &law_, const Weights &graph_, const float *degrees_, Points<float> points,
           std::int64_t longest_)
-        : s(step), graph(graph_), degrees(degrees_), Y(points.data), n(points.n), longest(longest_), d(points.d),
-          edges(CROWD * longest), y(std::int64_t(d) * CROWD), diff(std::int64_t(d) * CROWD),
+        : s(step), law(law_), graph(graph_), degrees(degrees_), Y(points.data), n(points.n), longest(longest_),
+          d(points.d), edges(CROWD * longest), y(std::int64_t(d) * CROWD), diff(std::int64_t(d) * CROWD),
           sum(std::int64_t(d) * CROWD) {}
 
     void start(std::int64_t first, float *due) {
@@ -60,25 +105,15 @@ struct Crowd {
     // repulsion by a negative of this degree, together with the expected moves of the point when others draw it.
     template <int D> EQ_INLINE void add(int lanes, bool pull, float degree) {
         const int dimension = D > 0 ? D : d;
-        const float a = float(s.a), b = float(s.b), epsilon = float(s.epsilon), clip = float(s.clip);
+        const float clip = float(s.clip);
         const float *__restrict x = diff.data;
         float *__restrict total = sum.data;
         alignas(32) float d2[CROWD], strength[CROWD];
         for (int q = 0; q < lanes; ++q) d2[q] = x[q] * x[q];
         for (int c = 1; c < dimension; ++c)
             for (int q = 0; q < lanes; ++q) d2[q] += x[c * CROWD + q] * x[c * CROWD + q];
-        if (pull) {
-            const float factor = -2.0f * b * float(s.exaggeration);
-            for (int q = 0; q < lanes; ++q) {
-                const float r = clamp_below(d2[q], 1e-30f), t = a * exp(b * log(r));
-                strength[q] = factor * t / (r * (1.0f + t));
-            }
-        } else {
-            for (int q = 0; q < lanes; ++q) {
-                const float r = clamp_below(d2[q], 1e-30f), t = a * exp(b * log(r));
-                strength[q] = 2.0f * b / ((epsilon + r) * (1.0f + t));
-            }
-        }
+        if (pull) law.pull(lanes, d2, level, float(s.exaggeration), strength);
+        else law.push(lanes, d2, strength);
         alignas(32) float times[CROWD];
         for (int q = 0; q < lanes; ++q) times[q] = pull ? 2.0f : 1.0f + degree * inverse[q];
         for (int c = 0; c < dimension; ++c)
@@ -99,7 +134,9 @@ struct Crowd {
             if (moved == 0) return;
             const int lanes = (moved + 7) / 8 * 8;
             for (int q = 0; q < moved; ++q) {
-                const float *other = Y + std::int64_t(graph.indices[edges[who[q] * longest + r]]) * dimension;
+                const std::int64_t edge = edges[who[q] * longest + r];
+                const float *other = Y + std::int64_t(graph.indices[edge]) * dimension;
+                level[q] = law.level(edge);
                 for (int c = 0; c < dimension; ++c) diff[c * CROWD + q] = y[c * CROWD + q] - other[c];
             }
             for (int c = 0; c < dimension; ++c)
@@ -128,26 +165,38 @@ struct Crowd {
 };
 
 // D is the dimension if it is known at compile time, else 0.
-template <int D> void negatives_rows(const Negatives &s, const Weights &graph, const float *degrees, float *due,
-                                     Points<float> Y, float *out, int threads) {
+template <int D, class Law>
+void negatives_rows(const Negatives &s, const Law &law, const Weights &graph, const float *degrees, float *due,
+                    Points<float> Y, float *out, int threads) {
     const std::int64_t n = Y.n;
     const int d = Y.d;
-    PerThread<Crowd> crowds(threads, s, graph, degrees, Y, graph.longest_row() + 1);
+    PerThread<Crowd<Law>> crowds(threads, s, law, graph, degrees, Y, graph.longest_row() + 1);
     parallel_for((n + CROWD - 1) / CROWD, 16, crowds.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
-        Crowd &crowd = crowds[slot];
+        Crowd<Law> &crowd = crowds[slot];
         for (std::int64_t first = from * CROWD; first < to * CROWD && first < n; first += CROWD) {
             crowd.start(first, due);
-            crowd.run<D>(first);
+            crowd.template run<D>(first);
             for (int q = 0; q < crowd.count; ++q)
                 for (int c = 0; c < d; ++c) out[(first + crowd.who[q]) * d + c] = crowd.y[c * CROWD + q];
         }
     });
 }
 
-inline void negatives_step(const Negatives &s, const Weights &graph, const float *degrees, float *due, Points<float> Y,
-                           float *out, int threads) {
-    const auto run = Y.d == 2 ? negatives_rows<2> : Y.d == 3 ? negatives_rows<3> : negatives_rows<0>;
-    run(s, graph, degrees, due, Y, out, useful_threads(threads, double(graph.entries())));
+template <class Law>
+void negatives_by(const Negatives &s, const Law &law, const Weights &graph, const float *degrees, float *due,
+                  Points<float> Y, float *out, int threads) {
+    const auto run = Y.d == 2 ? negatives_rows<2, Law> : Y.d == 3 ? negatives_rows<3, Law> : negatives_rows<0, Law>;
+    run(s, law, graph, degrees, due, Y, out, useful_threads(threads, double(graph.entries())));
+}
+
+inline void negatives_step(const Negatives &s, const Membership &k, const Weights &graph, const float *degrees,
+                           float *due, Points<float> Y, float *out, int threads) {
+    negatives_by(s, MembershipLaw{float(k.a), float(k.b), float(k.epsilon)}, graph, degrees, due, Y, out, threads);
+}
+
+inline void sampled_pairs_step(const Negatives &s, const PairTables &tables, const Weights &graph,
+                               const float *degrees, float *due, Points<float> Y, float *out, int threads) {
+    negatives_by(s, TabulatedLaw{tables}, graph, degrees, due, Y, out, threads);
 }
 
 }  // namespace EQ_ISA

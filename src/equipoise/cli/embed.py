@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ import numpy as np
 
 from .. import progress
 from .._plural import plural
+from .._warn import UnfinishedWarning
+from ..arrays.namespace import is_auto
 from ..data import Dataset
 from ..data.read.selection import list_names
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
+from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from .console import Console
 from .interrupts import describe, exit_code
@@ -72,12 +76,15 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
         if columns and args.columns is None and Path(args.data).is_file():
             console.print(f"columns             {list_names(columns)}")
-        console.total = "" if method.n_iter == "auto" else f" of {method.n_iter}"
+        total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
+        console.total = "" if is_auto(total) else f" of {total}"
         method.set_params(callbacks=checkpoints if bars else [console, *checkpoints])
         start = time.perf_counter()
         interrupted: KeyboardInterrupt | None = None
         try:
-            method.fit(dataset.X)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnfinishedWarning)  # printed with the result
+                method.fit(dataset.X)
         except KeyboardInterrupt as interrupt:
             if not hasattr(method, "n_iter_"):
                 raise type(interrupt)("before the first map") from None
@@ -92,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if args.save is not None:
         save_model(method, args.save, preparation, columns)
     console.print(f"{_result(method)}, {seconds:.1f} s")
+    if (gain := getattr(method, "remaining_gain_", 0.0)) >= GAP:
+        console.print(f"remaining gain      up to about {gain:.0%} of the loss; {_advice(method)}")
     _print_quality(console, method, dataset)
     report_written([*outputs.files, *([] if args.save is None else [args.save])], console.print)
     return 0
@@ -119,8 +128,18 @@ def _result(method: Any) -> str:
         kept = float(np.square(np.maximum(method.eigenvalues_, 0.0)).sum())
         return f"Gram matrix kept    {kept / (kept + method.loss_) if kept else 0.0:.1%} {how}"
     if isinstance(method, MDS):
+        if hasattr(method, "worst_case_"):
+            bound = f" (every map: at least {method.worst_case_bound_:.4g})" if method.worst_case_bound_ > 0 else ""
+            return f"worst case          {method.worst_case_:.4g}{bound} {how}"
         return f"stress-1            {method.stress_1_:.4f} {how}"
     return f"loss                {progress.format_loss(method.loss_)} {how}"
+
+
+def _advice(method: Any) -> str:
+    """Return what to do about a large remaining gain."""
+    if is_auto(method.n_iter):
+        return f"pass a number above {MAX_ITER:,} to --n-iter to continue beyond it"
+    return f"--n-iter auto runs until it is below {GAP:.0%}"
 
 
 def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
@@ -129,8 +148,9 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     settings = method.get_params()
     k = min(10, len(method.embedding_) - 1)
     try:
-        if settings.get("affinity") == "precomputed":
-            raise ValueError("X contains affinities, not distances; pass the original table to `equipoise evaluate`")
+        for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
+            if isinstance(given := settings.get(name), str) and given == "precomputed":
+                raise ValueError(f"X contains {what}, not distances; pass the original table to `equipoise evaluate`")
         metric = settings.get("metric", "euclidean")
         console.print(
             f"neighbours kept     {neighbor_recall(dataset.X, method, k, metric=metric):.1%} of the {k} nearest"

@@ -90,9 +90,10 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
 
 def _metric(model: SavedModel) -> str:
     settings = model.method.get_params()
-    if settings.get("affinity") == "precomputed":
-        raise ValueError(
-            "a model given as MAP was fitted to affinities, not to distances, so the metric of DATA is unknown; choose"
-            " it, as in --metric euclidean"
-        )
+    for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
+        if isinstance(given := settings.get(name), str) and given == "precomputed":
+            raise ValueError(
+                f"a model given as MAP was fitted to {what}, not to distances, so the metric of DATA is unknown; choose"
+                " it, as in --metric euclidean"
+            )
     return str(settings.get("metric", METRIC))

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import divergences, kernels, optimize
+from .. import divergences, kernels, optimize, pair_losses
+from ..affinities import FixedWidth
 
 
 def number_or_word(text: str) -> Any:
@@ -87,7 +88,9 @@ DIVERGENCES = {
     "KL": divergences.KL,
     "Hellinger": divergences.Hellinger,
 }
-OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated)}
+PAIR_LOSSES = _subclasses(pair_losses, pair_losses.PairLoss)
+RULES = (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated, optimize.Dynamics)
+OPTIMIZERS = {rule.__name__: rule for rule in RULES}
 
 
 def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
@@ -118,16 +121,29 @@ def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
     return parse
 
 
+def affinity(text: str) -> Any:
+    """Parse the name of an affinity, or an object written as in Python: FixedWidth(2.0) or a kernel."""
+    return object_parser({"FixedWidth": FixedWidth, **KERNELS})(text) if "(" in text else text
+
+
+def data_kernel(text: str) -> Any:
+    """Parse the name of a kernel on the data, or a kernel written as in Python: StudentT(dof=0.5)."""
+    return object_parser(KERNELS)(text) if "(" in text else text
+
+
 # The parser of each type of parameter, and the placeholder in the help.
 PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer, "N"),
     "int | None": (integer_or_none, "N"),
     "float": (number, "X"),
     "float | None": (number_or_none, "X"),
+    "DataKernel": (data_kernel, "KERNEL"),
     "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),
+    "Affinity": (affinity, "AFFINITY"),
     "Kernel | None": (object_parser(KERNELS), "KERNEL"),
     "Divergence | None": (object_parser(DIVERGENCES), "DIVERGENCE"),
+    "PairLoss | None": (object_parser(PAIR_LOSSES), "LOSS"),
     "Rule | None": (object_parser(OPTIMIZERS), "RULE"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..arrays.namespace import check_finite
 from . import toys
 from .catalogue import DATASETS, load
-from .checks.precomputed_input import check_affinities, check_neighbors, check_new_distances
+from .checks.precomputed_input import check_affinities, check_kernel_matrix, check_neighbors, check_new_distances
 from .checks.table_input import (
     as_array,
     check_distances,
@@ -28,6 +28,7 @@ __all__ = [
     "check_affinities",
     "check_distances",
     "check_finite",
+    "check_kernel_matrix",
     "check_map_path",
     "check_neighbors",
     "check_new_distances",

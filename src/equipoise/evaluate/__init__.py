@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from .axis_loadings import AxisLoadings, axis_loadings
 from .classes import davies_bouldin, davies_bouldin_curve, knn_accuracy, one_nn_error, silhouette
 from .compare import Comparison, compare
 from .distances import LowestStress, Shepard, Stress, distortions, lowest_stress, shepard, stress
+from .local_isometry import LocalIsometry, local_isometry
 from .losses import loss
 from .measured import DaviesBouldinCurve, Measured, RecallCurve
 from .neighborhood import continuity, neighbor_recall, preservation_ratio, recall_curve, trustworthiness
@@ -16,8 +18,10 @@ from .structure import centroid_correlation, triplet_accuracy
 from .sweep import Sweep, sweep
 
 __all__ = [
+    "AxisLoadings",
     "Comparison",
     "DaviesBouldinCurve",
+    "LocalIsometry",
     "LowestStress",
     "Measured",
     "Neighborhoods",
@@ -28,6 +32,7 @@ __all__ = [
     "Stability",
     "Stress",
     "Sweep",
+    "axis_loadings",
     "centroid_correlation",
     "compare",
     "continuity",
@@ -36,6 +41,7 @@ __all__ = [
     "distortions",
     "evaluate",
     "knn_accuracy",
+    "local_isometry",
     "loss",
     "lowest_stress",
     "neighbor_recall",

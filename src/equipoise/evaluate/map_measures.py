@@ -10,6 +10,7 @@ import numpy as np
 from .._types import Array
 from ..geometry import Geometry
 from .distances import LowestStress, Shepard, Stress
+from .local_isometry import LocalIsometry
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 
@@ -35,6 +36,8 @@ class MapMeasures:
     density_correlation: Measured
     class_errors: tuple[Measured, Measured] | None
     centroid_correlation: Measured | None
+    local: LocalIsometry | None = None
+    remaining_gain: float | None = None
 
     @property
     def n(self) -> int:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..methods.estimator import LARGE_GAIN
+from .local_isometry import LocalIsometry
 from .map_measures import MapMeasures
 
 READ, CARE, NOT = "read", "with care", "do not read"
@@ -84,6 +86,11 @@ SENTENCES = {
         CARE: "Lengths and sizes can be compared only where they differ greatly",
         NOT: "Neither lengths nor the sizes of groups can be compared",
     },
+    "small shapes": {
+        READ: "Small shapes are nearly those of the data",
+        CARE: "Small shapes are somewhat distorted",
+        NOT: "Small shapes are distorted",
+    },
     "densities": {
         READ: "Dense regions of the map are dense in the data",
         CARE: "Dense regions of the map are often, but not always, dense in the data",
@@ -99,7 +106,7 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
     density, k = float(measures.density_correlation), measures.k
     low = f"{(measures.trust < NEAR.care).mean():.1%}"
     doubtful = f"; {low} of the points have a trust below {NEAR.care:g}" if low != "0.0%" else ""
-    readings = (
+    readings: tuple[Reading, ...] = (
         _reading("groups of near points", NEAR.verdict(T), f" (trustworthiness {T:.3f}{doubtful})"),
         _reading("gaps", NEAR.verdict(C), f" (continuity {C:.3f})"),
         _reading("single neighbours", KEPT.verdict(recall), f": {recall * k:.1f} of {k} agree on average"),
@@ -115,7 +122,9 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
         ),
         _reading("densities", RANKS.verdict(density), f" (rank correlation of the neighbour distances {density:.2f})"),
     )
-    return readings if measures.class_errors is None else (*readings, _interpret_classes(*measures.class_errors))
+    shapes = () if measures.local is None else (_interpret_shapes(measures.local),)
+    classes = () if measures.class_errors is None else (_interpret_classes(*measures.class_errors),)
+    return (*readings, *shapes, *classes, *_interpret_gain(measures.remaining_gain))
 
 
 def _reading(about: str, verdict: str, numbers: str) -> Reading:
@@ -131,6 +140,26 @@ def _describe_stretch(stretch: float) -> str:
     )
 
 
+def _interpret_shapes(local: LocalIsometry) -> Reading:
+    """Return the reading of the local scales, relative to their median, and of the anisotropy."""
+    known = np.flatnonzero(np.isfinite(local.scale))
+    scale = local.scale[known]
+    order = np.argsort(scale, kind="stable")
+    low, middle, high = (int(order[round(share * (len(order) - 1))]) for share in (0.05, 0.5, 0.95))
+    least, most = (scale[at] / scale[middle] if scale[middle] > 0 else np.nan for at in (low, high))
+    rows = local.points[known]
+    numbers = (
+        f": distances to neighbours are stretched by {least:.2g} (near row {rows[low]}) to {most:.2g} (near row"
+        f" {rows[high]}) times the median"
+    )
+    verdict = STRETCH.verdict(-most / least if least > 0 else -np.inf)
+    if local.stretch.shape[1] > 1:
+        anisotropy = float(np.median(local.anisotropy[known]))
+        verdict = _worse(verdict, STRETCH.verdict(-anisotropy))
+        numbers += f", typically {anisotropy:.1f} times as much in one direction as in another"
+    return _reading("small shapes", verdict, numbers)
+
+
 def _interpret_classes(in_map: float, in_data: float) -> Reading:
     numbers = (
         f"the nearest neighbour has another class for {in_map:.1%} of the points in the map, {in_data:.1%} in the data"
@@ -140,6 +169,17 @@ def _interpret_classes(in_map: float, in_data: float) -> Reading:
     if in_map < in_data - CLASSES:
         return Reading("classes", CARE, f"Classes are more separated in the map than in the data: {numbers}.")
     return Reading("classes", READ, f"Classes mix in the map as much as in the data: {numbers}.")
+
+
+def _interpret_gain(gain: float | None) -> tuple[Reading, ...]:
+    """Return a reading if the optimisation ended while the loss was still decreasing by much."""
+    if gain is None or not gain > LARGE_GAIN:
+        return ()
+    text = (
+        "The optimisation stopped early, so the map may still change: further iterations would lower the loss by up to"
+        f' about {gain:.0%}; fit again with n_iter="auto".'
+    )
+    return (Reading("convergence", CARE, text),)
 
 
 def _worse(*verdicts: str) -> str:

@@ -15,11 +15,12 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data import as_array
-from ..inputs import is_space
+from ..inputs import Input, is_space
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .curved_map import CurvedMap, describe_geometry
 from .density import density_correlation
 from .distances import lowest_stress, shepard, stress
+from .local_isometry import STORED, LocalIsometry, measure_local
 from .map_measures import MapMeasures
 from .measured import Measured
 from .neighborhood import LARGEST
@@ -31,6 +32,7 @@ from .structure import centroid_correlation, triplet_accuracy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LOCAL_POINTS = 2_000  # points at which the Jacobian of the map is estimated: 0.2 s for 64 columns; chosen
 WIDTH = 90  # characters per line
 INDENT = 13  # of them for the verdict
 
@@ -79,6 +81,12 @@ class Report(MapMeasures):
     centroid_correlation : Measured or None
         Rank correlation of the distances between class centroids in the data and in the map; None unless there are at
         least three classes, X is a table with Euclidean distances, and the map is not in a curved space.
+    local : LocalIsometry or None
+        How the map stretches the data around up to 2,000 points; None if there are too few neighbours, in a curved
+        space, or above 3,000 points unless X is a dense table with Euclidean distances.
+    remaining_gain : float or None
+        `remaining_gain_` of the fitted method: how much further iterations would lower the loss at most, as a fraction
+        of the loss; None if the map was passed as an array.
     n : int
         Number of points.
     points : ndarray of shape (m,)
@@ -203,9 +211,9 @@ def evaluate(
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d), or a fitted method
-        The map, computed by any method of any library; a fitted method contributes its `embedding_`. The map of a
-        method fitted on a torus or in the hyperbolic plane is measured by the distances of that space. Bare coordinates
-        are measured along straight lines.
+        The map, computed by any method of any library; a fitted method contributes its `embedding_`, and whether its
+        loss was still decreasing. The map of a method fitted on a torus or in the hyperbolic plane is measured by the
+        distances of that space. Bare coordinates are measured along straight lines.
     labels : array-like of shape (n,), optional
         The class of each point; adds measures of classes.
     k : int or "auto", default="auto"
@@ -244,6 +252,7 @@ def measure_map(
     """
     random_state = sampling["random_state"]
     X = as_array(X)
+    gain = getattr(Y, "remaining_gain_", None)
     data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
@@ -275,7 +284,20 @@ def measure_map(
         density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
+        local=None if curved else _measure_local(data, embedding.X, hoods),
+        remaining_gain=gain,
     )
+
+
+def _measure_local(data: Input, Y: Array, hoods: Neighborhoods) -> LocalIsometry | None:
+    """Return the local measures of up to LOCAL_POINTS points, or None; see `Report.local`."""
+    k, d = min(K, hoods.k), Y.shape[1]
+    q = d if data.points is None else min(d, data.points.shape[1])
+    if k <= q or (data.points is None and data.n > STORED):
+        return None
+    some = slice(None, None, -(-len(hoods.points) // LOCAL_POINTS))
+    local = measure_local(data, Y, hoods.points[some], hoods.near_x[some, :k], q)
+    return local if np.isfinite(local.scale).any() else None
 
 
 def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measured]:

@@ -145,11 +145,12 @@ def sweep(
     """
     _check_values(method, values)
     names = list(values)
-    if method.get_params().get("affinity") == "precomputed":
-        raise ValueError(
-            'sweep needs a table or distances to score the maps, but X contains affinities; omit affinity="precomputed"'
-            " and pass the data"
-        )
+    for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
+        if isinstance(given := method.get_params().get(name), str) and given == "precomputed":
+            raise ValueError(
+                f'sweep needs a table or distances to score the maps, but X contains {what}; omit {name}="precomputed"'
+                " and pass the data"
+            )
     metric = method.get_params().get("metric", "euclidean")
     n = check_data(X, metric).n
     check_k(k, n)

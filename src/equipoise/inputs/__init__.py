@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .base import Input
 from .make import AFFINITIES, METRICS, is_space, make_input
-from .precomputed import Affinities, Distances
+from .precomputed import Affinities, Distances, KernelMatrix
 from .space import FromSpace, InputSpace, SpaceLike
 from .sparse_table import SparseTable
 from .table import Table
@@ -22,6 +22,7 @@ __all__ = [
     "FromSpace",
     "Input",
     "InputSpace",
+    "KernelMatrix",
     "SpaceLike",
     "SparseTable",
     "Table",

@@ -126,6 +126,9 @@ class DeviceTable(Input):
     def scaled(self, rows: torch.Tensor) -> torch.Tensor:
         return rows
 
+    def unscaled(self, d2: Array) -> Array:
+        return np.sqrt(d2)
+
     def squared_to_all(self, X: torch.Tensor) -> Array:
         return np.asarray(by_row_blocks(self.squared_from, X).cpu())
 

@@ -1,4 +1,4 @@
-"""Inputs for distances, neighbour lists and affinities that the user has computed."""
+"""Inputs for distances, neighbour lists, affinities and kernels that the user has computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows
-from ..data import check_affinities, check_finite, check_neighbors, check_new_distances, is_neighbors
+from ..data import (
+    check_affinities,
+    check_finite,
+    check_kernel_matrix,
+    check_neighbors,
+    check_new_distances,
+    is_neighbors,
+)
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..neighbors.search import MIN_RECALL, nearest_in_matrix
 from ..neighbors.vectors import in_range, range_exponent, smallest
@@ -150,3 +157,29 @@ class Affinities(Input):
         raise ValueError(
             'init="pca" needs coordinates or all distances; with affinities use init="random" or "spectral"'
         )
+
+
+@tagged("inputs.given.KernelMatrix")
+class KernelMatrix(Input):
+    """Input given by a precomputed kernel, the inner products K of n points in a feature space.
+
+    Distances are ‖φ_i − φ_j‖ = √(K_ii + K_jj − 2 K_ij). New points are given by their
+    kernel (m, n) with the fitted ones.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric and finite.
+    """
+
+    def __init__(self, K: Any):
+        self.K = check_kernel_matrix(K)
+        self.n = self.limit = len(self.K)
+
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        own = self.K.diagonal()
+        K, to = (self.K[rows], own) if columns is None else (self.K[np.ix_(rows, columns)], own[columns])
+        return np.sqrt(np.maximum(own[rows, None] + to - 2 * K, 0.0))
+
+    def check_new(self, X: Any) -> Array:
+        return check_kernel_matrix(X, self.n)

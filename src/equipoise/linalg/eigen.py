@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.sparse import csgraph
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.memory_limits import available_memory, require_memory
+from .definite import WIDEST, factor, widest_level
 from .pca import fix_signs, top_eigenvectors
 
 SMALL = 300  # rows up to which the dense matrix is decomposed, where Lanczos is no faster; chosen
@@ -21,10 +20,6 @@ RESTARTS = 300  # maximum number of Lanczos restarts, about 20 products each: a 
 # Added to the diagonal of a singular matrix before it is factorised, relative to its largest entry: above the rounding
 # error of the factors, far below the requested eigenvalues. It does not change the eigenvectors.
 SHIFT = 1e-11
-# A is factorised if at most this many points are at the same graph distance from the first point. Such a level of
-# points separates the graph, and the factors are dense on it: 5000 points mean 25 million entries and about 10 s. For
-# wider graphs, from high-dimensional data, Lanczos runs on A itself: it needs no factors, but gaps between eigenvalues.
-WIDEST = 5000
 # Rows up to which A is factorised as a dense matrix if Lanczos on A itself does not converge and memory suffices. One
 # core takes 1.3 s for 5,000 rows, and time grows as n³.
 DENSE_FACTOR = 40_000
@@ -69,15 +64,15 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
         return _bottom_of_dense(A, null, d)
-    factor = _factor
-    if _widest_level(A) > WIDEST:
+    factorize = factor
+    if widest_level(A) > WIDEST:
         try:
             return _bottom_without_factors(A, null, d)
         except RuntimeError:
             if n > DENSE_FACTOR or A.dtype.itemsize * float(n) ** 2 > available_memory():
                 raise
-        factor = _factor_dense
-    solve = factor(A + SHIFT * float(abs(A).max()) * sparse.identity(n, format="csr"))
+        factorize = _factor_dense
+    solve = factorize(A + SHIFT * float(abs(A).max()) * sparse.identity(n, format="csr"))
 
     def multiply(v: Array) -> Array:
         v = solve(v - null @ (null.T @ v))
@@ -135,17 +130,6 @@ def _operator(multiply: Product, n: int) -> LinearOperator:
     return LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
 
 
-def _widest_level(A: Matrix) -> int:
-    """Return the number of points in the largest level of the graph of A.
-
-    In each connected component, level s contains the points that are s steps from the first point of the component.
-    """
-    component = csgraph.connected_components(A, directed=False)[1]
-    first = np.unique(component, return_index=True)[1]
-    steps = csgraph.dijkstra(abs(A), unweighted=True, indices=first, min_only=True).astype(np.int64)
-    return int(np.bincount(component * (steps.max() + 1) + steps).max())
-
-
 def norm(multiply: Product, n: int) -> float:
     """Return an upper bound on the largest |eigenvalue| of a symmetric operator on R^n, at most 1 % too large."""
     if n < 3:
@@ -158,15 +142,6 @@ def norm(multiply: Product, n: int) -> float:
     except ArpackError as error:
         raise _not_converged(n, error) from None
     return 1.01 * float(np.abs(values).max())  # a Ritz value never exceeds the largest eigenvalue
-
-
-def _factor(A: Matrix) -> Product:
-    """Return the function b ↦ A⁻¹ b, computed by a sparse factorisation of a positive definite sparse A."""
-    # A symmetric ordering and diagonal pivots, which are safe for a definite matrix, reduce fill.
-    options = {"SymmetricMode": True}
-    columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is symmetric
-    factors: Any = splu(columns, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
-    return factors.solve
 
 
 def _factor_dense(A: Matrix) -> Product:

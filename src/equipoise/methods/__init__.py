@@ -7,8 +7,10 @@ from typing import Any
 from .closed_form import ClassicalEmbedding
 from .double import DKLLE, DKPCA
 from .embedding import Embedding
+from .learned_metric import LearnedMetric
 from .local import LLE, LaplacianEigenmaps
 from .mds import MDS
+from .pair_embedding import PairEmbedding
 from .parametric.parametric import Parametric
 from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
@@ -16,7 +18,7 @@ from .umap import UMAP
 
 METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)  # the SNE family
 CLASSICAL: tuple[type[ClassicalEmbedding], ...] = (PCA, ClassicalMDS, Isomap, LLE, LaplacianEigenmaps)
-ALL: tuple[type[Any], ...] = (*METHODS, UMAP, DKLLE, DKPCA, *CLASSICAL, MDS)
+ALL: tuple[type[Any], ...] = (*METHODS, UMAP, DKLLE, DKPCA, PairEmbedding, *CLASSICAL, MDS)
 
 __all__ = [
     "ALL",
@@ -36,7 +38,9 @@ __all__ = [
     "Embedding",
     "Isomap",
     "LaplacianEigenmaps",
+    "LearnedMetric",
     "NeighborEmbedding",
+    "PairEmbedding",
     "Parametric",
     "PowerSNE",
     "SphericalSNE",

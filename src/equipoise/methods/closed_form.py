@@ -20,8 +20,8 @@ from ..inputs import Input
 from ..linalg.pca import fix_signs, one_blas_thread
 from ..memory import require_memory_for_new_rows
 from ..objectives import ClosedForm
-from ..optimize.rules import Accelerated, Steady
-from ..problems.forces import ForceProblem, check_n_iter
+from ..optimize.rules import Accelerated, Steady, check_n_iter
+from ..problems.forces import ForceProblem
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
 from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed, lock_checkpoints

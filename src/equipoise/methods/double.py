@@ -9,13 +9,18 @@ import numpy as np
 
 from .._types import Matrix
 from ..affinities.bandwidth import Bandwidth, check_bandwidth, check_positive
-from ..affinities.builders import LocallyLinear, Neighborhoods, Radial
+from ..affinities.builders import Fuzzy, LocallyLinear, Neighborhoods, Radial
 from ..arrays.csr import make_csr, symmetrized
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import check_n_neighbors
-from ..kernels import Kernel, StudentT
+from ..kernels import Kernel, Membership, StudentT
 from ..objectives import DoubleKernelLLE, DoubleKernelPCA, Objective
+from ..pair_losses import SquaredDifference
+from ..problems.forces import ForceProblem
+from ..problems.pair_problems import PairSamplingProblem
+from .edge_sampling import NEGATIVES, check_edge_sampling, engine_for_sampling, pair_objective
 from .embedding import Embedding
+from .umap import NEGATIVE_SAMPLING
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -104,6 +109,11 @@ class DKPCA(DoubleKernel):
 
     Parameters
     ----------
+    engine : str, default="auto"
+        One of the engines of every Embedding, or "negative_sampling". The latter minimises the loss as umap-learn
+        minimises that of UMAP (Draganov & Dohn 2024, figure 4): K_X contains the memberships of UMAP, an edge attracts
+        its ends at a frequency proportional to K_X, each time 5 random points repel each end, and there is no
+        centring.
     tol : float, default=1e-4
         Relative error allowed in each sum over the points. The force is a small difference of large sums: with 0.01,
         which suffices for other methods, the errors exceed the force and the loss does not converge.
@@ -112,8 +122,33 @@ class DKPCA(DoubleKernel):
     early_exaggeration: float = 1.0
     tol: float = 1e-4
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self._samples_edges():
+            check_edge_sampling(self, NEGATIVES, self._geometry())
+            if not (isinstance(self.bandwidth, str) and self.bandwidth == "local"):
+                raise ValueError(
+                    'engine="negative_sampling" takes the memberships of UMAP as the kernel on the data, which have no'
+                    f" bandwidth; omit bandwidth={self.bandwidth!r}"
+                )
+
+    def _samples_edges(self) -> bool:
+        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
+
+    def _engine(self, requested: str, n: int) -> str:
+        return super()._engine(engine_for_sampling(requested), n)
+
+    def _kernel(self) -> Kernel:
+        # The same kernel; without centring, the initial map must have about its final extent.
+        return Membership() if self._samples_edges() else super()._kernel()
+
+    def _problem_class(self) -> type[ForceProblem]:
+        return PairSamplingProblem if self._samples_edges() else super()._problem_class()
+
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         bandwidth = self._bandwidth(data.n)
+        if self._samples_edges():
+            return Fuzzy(max(2, bandwidth.k), self._n_threads())
         if self.bandwidth == np.inf:
             raise ValueError("bandwidth=inf makes the kernel on the data constant; use a finite bandwidth for DKPCA")
         return Radial(bandwidth, self._n_threads())
@@ -122,4 +157,6 @@ class DKPCA(DoubleKernel):
         return 0.0 if data.sparse or engine not in ("exact", "reference") else 24.0  # d², the exponent and K_X
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
+        if self._samples_edges():
+            return pair_objective(P, kernel, SquaredDifference(), NEGATIVES)
         return DoubleKernelPCA(P, kernel)

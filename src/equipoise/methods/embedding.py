@@ -26,8 +26,8 @@ from ..memory import gpu_memory, host_memory
 from ..objectives import Objective, check_kernel
 from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
-from ..optimize.rules import Rule, Schedule
-from ..problems.forces import ForceProblem, check_n_iter
+from ..optimize.rules import Rule, Schedule, make_schedule
+from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
 from .estimator import (
@@ -38,9 +38,12 @@ from .estimator import (
     check_optimizer,
     check_placed,
     check_verbose,
-    describe,
+    default_n_iter,
+    inherit_parameters,
     lock_checkpoints,
+    print_description,
     print_loss,
+    report_remaining_gain,
     require_memory_for_method,
 )
 
@@ -62,21 +65,22 @@ class Embedding(Estimator):
         "pca": principal components; "spectral": Laplacian eigenmaps of P; "random": uniform in a disk or ball; or a
         user-supplied map. "auto" is "pca" if X contains coordinates or all distances, else "spectral". The default of
         UMAP, DKLLE and DKPCA is "spectral".
-    n_iter : int, default=300
-        Maximum number of iterations. Early exaggeration takes the first 100 of them, or half of all if that is fewer.
+    n_iter : int, "auto" or None, default=None
+        Maximum number of iterations; None is 300, or 500 above 10,000 points. "auto" runs until `remaining_gain_` is
+        below 1 %, for at most 5,000. Early exaggeration takes the first 100 of them, or half of all if that is fewer.
     learning_rate : float or "auto", default="auto"
         "auto" is n / exaggeration for t-SNE. For other methods it also depends on the strength of the attraction and
         the length scale of the kernel (see `Momentum`).
     early_exaggeration : float, default=12.0 (PowerSNE: 2.0, DKLLE: 4.0, DKPCA: 1.0)
         Factor on the attraction in the first iterations (see `n_iter`).
     exaggeration : float, default=1.0
-        Factor on the attraction in the late phase.
+        Factor on the attraction after early exaggeration.
     geometry : {"plane", "sphere", "torus", "hyperbolic"} or object, default="plane"
-        The space of the map: flat space; a sphere with the distances of chords; a flat torus, whose map is periodic; the
-        hyperbolic plane, with its map in the Poincaré disk; or an object of `equipoise.geometry` with sizes of your
+        The space of the map: flat space; a sphere with the distances of chords; a flat torus, whose map is periodic;
+        the hyperbolic plane, with its map in the Poincaré disk; or an object of `equipoise.geometry` with sizes of your
         choice, or your own. Torus, hyperbolic plane and your own need the engine "grid", "exact" or "reference".
-    optimizer : Momentum or GradientDescent, optional
-        Determines the steps and when to stop; `Momentum()` by default.
+    optimizer : Momentum, GradientDescent or Dynamics, optional
+        Determines the steps and when to stop; `Momentum()` by default. `Dynamics` moves points with mass and friction.
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
         "reference" and "exact" sum over all pairs. "grid" and "sampled" take time linear in n and use affinities of the
         nearest neighbours. "grid" needs n_components <= 3. "sampled" sums the repulsion of a random sample of pairs, so
@@ -110,6 +114,11 @@ class Embedding(Estimator):
         Iteration and loss at each of m evaluations.
     n_iter_ : int
         Number of iterations that were run.
+    remaining_gain_ : float
+        Estimate of how much further iterations would lower the loss at most, as a fraction of the loss (docs/math.md,
+        eq. C1); NaN if the loss was evaluated too rarely.
+    energy_curve_ : ndarray of shape (m, 4)
+        With optimizer=Dynamics() only: iteration, kinetic, potential and total energy at each of m evaluations.
     affinities_ : ndarray or csr_matrix of shape (n, n)
         The affinities P.
     knn_recall_ : float
@@ -124,7 +133,7 @@ class Embedding(Estimator):
     _: KW_ONLY
     metric: Any = "euclidean"
     init: Any = "auto"
-    n_iter: Any = 300
+    n_iter: Any = None
     learning_rate: Any = "auto"
     early_exaggeration: Any = 12.0
     exaggeration: float = 1.0
@@ -141,14 +150,8 @@ class Embedding(Estimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        parent = cls.__mro__[1]
-        title = f"Parameters of every {parent.__name__}"
-        if not cls.__doc__ or title in cls.__doc__:
-            return
-        shared = (parent.__doc__ or "").partition("    Parameters\n")
-        cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
+        inherit_parameters(cls)
 
-    # Defined by each method.
     def _kernel(self) -> Kernel:
         """Return the kernel of the map."""
         raise TypeError(f"{type(self).__name__} must define _kernel()")
@@ -213,9 +216,9 @@ class Embedding(Estimator):
         pairs = self._geometry().resolved(n, self.n_components, 1.0).pairs
         return choose_engine(requested, n, self.n_columns, self._all_pairs(), pairs)
 
-    def _iterations(self, n: int) -> int:
-        """Return the maximum number of iterations for n points, from the parameter `n_iter`."""
-        return check_n_iter(self.n_iter)
+    def resolve_n_iter(self, n: int) -> Any:
+        """Return the maximum number of iterations for n points, or "auto"."""
+        return default_n_iter(n) if self.n_iter is None else self.n_iter
 
     def resolve_early_exaggeration(self) -> float:
         """Return early_exaggeration as a number."""
@@ -330,16 +333,14 @@ class Embedding(Estimator):
         with one_blas_thread(), lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
-            self.knn_recall_ = problem.knn_recall
-            self.engine_ = problem.engine_name
+            self.knn_recall_, self.engine_ = problem.knn_recall, problem.engine_name
             if self.verbose:
-                progress.end_stage()
-                print(describe(problem), flush=True)
-            callbacks = [*self.callbacks, *([print_loss] if self.verbose and not displayed else [])]
+                print_description(problem)
             try:
-                problem.optimize(callbacks=callbacks)
+                problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])
             finally:
                 self._set_fitted(problem)
+        report_remaining_gain(problem, self.n_iter, self.verbose)
         return self
 
     @property
@@ -350,11 +351,9 @@ class Embedding(Estimator):
     def _set_fitted(self, problem: ForceProblem) -> None:
         """Set the fitted attributes from a problem."""
         self.embedding_ = problem.Y
-        self.loss_curve_ = problem.loss_curve
-        self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
-        self.n_iter_ = problem.n_iter
-        Y, late, state = to_numpy(self.embedding_), problem.schedule.exaggeration, engine_state(problem.engine)
-        self._placement = FrozenMap(problem.objective, problem.geometry, problem.engine, Y, late, state)
+        self._set_curves(problem)
+        Y, late, engine = to_numpy(self.embedding_), problem.schedule.exaggeration, problem.engine
+        self._placement = FrozenMap(problem.objective, problem.geometry, engine, Y, late, engine_state(engine))
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
         """Embed X and return the map (n, d); parameters as for `fit`."""
@@ -402,7 +401,7 @@ class Embedding(Estimator):
 
     def _schedule(self, n: int) -> Schedule:
         early, late = float(self.resolve_early_exaggeration()), float(self.exaggeration)
-        return Schedule(self._iterations(n), self.learning_rate, early, late)
+        return make_schedule(self.resolve_n_iter(n), self.learning_rate, early, late)
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks, self.random_state)

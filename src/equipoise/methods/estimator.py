@@ -14,7 +14,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from .. import progress
 from .._plural import plural
+from .._warn import UnfinishedWarning, warn
 from ..arrays.csr import is_sparse
 from ..arrays.memory_limits import (
     RESOURCE_LIMITS,
@@ -40,7 +42,7 @@ from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..memory import require_address_space, require_memory_for_pairs
 from ..neighbors.search import MOST_THREADS
-from ..optimize.rules import Momentum, Rule
+from ..optimize.rules import GAP, Momentum, Rule
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
 
@@ -50,6 +52,11 @@ if RESOURCE_LIMITS:
 # A fit of fewer than FEW entries is not compared with the available memory: at 80 bytes per neighbour (memory.py) it
 # needs less than 200 MB, and reading the limits takes time. A row counts as at least WIDTH entries, for its neighbours.
 FEW, WIDTH = 2.5e6, 400
+# Fits of more points take more iterations by default, and warn if they stop early (benchmarks/results/convergence.md).
+FEW_POINTS, MORE_ITERATIONS = 10_000, 500
+# Remaining gain, as a fraction of the loss, above which they warn, for a given and for the default number of
+# iterations; chosen. After the default 500, t-SNE of 70,000 images had 8 %.
+LARGE_GAIN, LARGE_BY_DEFAULT = 0.05, 0.1
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,6 +196,15 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             what = self._describe_fit(X) + (f" to place among {n_fitted:,} fitted rows" if n_fitted else "")
             raise gpu_out_of_memory(what, self._gpu_bytes(n_fitted + n, D), self._GPU_PARAMETERS) from None
 
+    def _set_curves(self, problem: Problem) -> None:
+        """Set the fitted attributes that say how the optimisation went."""
+        self.loss_curve_ = problem.loss_curve
+        self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
+        self.n_iter_, self.remaining_gain_ = problem.n_iter, problem.remaining_gain
+        self.__dict__.pop("energy_curve_", None)  # of an earlier fit
+        if isinstance(problem, ForceProblem) and len(problem.energy_curve):
+            self.energy_curve_ = problem.energy_curve
+
     def _n_threads(self) -> int:
         return threads(self.n_jobs)
 
@@ -265,7 +281,7 @@ def check_optimizer(optimizer: Any) -> Rule:
     if optimizer is None:
         return Momentum()
     if isinstance(optimizer, type) or not hasattr(optimizer, "step"):
-        raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {optimizer!r}")
+        raise ValueError(f"optimizer must be Momentum(), GradientDescent(), Dynamics() or None, got {optimizer!r}")
     return optimizer
 
 
@@ -288,13 +304,55 @@ def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
     return locked(checkpoints) if checkpoints else nullcontext()
 
 
-def describe(problem: ForceProblem) -> str:
-    """Return one line of text about a problem: its engine, its number of points and its affinities P."""
+def inherit_parameters(cls: type) -> None:
+    """Append the parameters in the docstring of the parent class to the docstring of a class."""
+    parent = cls.__mro__[1]
+    title = f"Parameters of every {parent.__name__}"
+    if not cls.__doc__ or title in cls.__doc__:
+        return
+    shared = (parent.__doc__ or "").partition("    Parameters\n")
+    cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
+
+
+def default_n_iter(n: int) -> int:
+    """Return the number of iterations of a fit of n points for n_iter=None."""
+    return 300 if n <= FEW_POINTS else MORE_ITERATIONS
+
+
+def describe_remaining_gain(gain: float, n_iter: int) -> str:
+    """Return a sentence about the remaining gain after `n_iter` iterations; empty if there is hardly any, or NaN."""
+    if not gain >= GAP:
+        return ""
+    return (
+        f"the loss was still decreasing after {plural(n_iter, 'iteration')}: further ones would lower it by up to about"
+        f' {gain:.0%}; use n_iter="auto", or a larger n_iter'
+    )
+
+
+def report_remaining_gain(problem: Problem, n_iter: Any, verbose: Any) -> None:
+    """Print or warn that a descent ended while its loss was still decreasing.
+
+    It is printed if `verbose` is true. Otherwise it is a warning, for large gains of more than FEW_POINTS points only,
+    because a smaller map is quickly repeated. `n_iter` is the parameter of the method.
+    """
+    if problem.stopped != "n_iter" or not (text := describe_remaining_gain(problem.remaining_gain, problem.n_iter)):
+        return
+    if verbose:
+        print(text, flush=True)
+        return
+    limit = LARGE_BY_DEFAULT if n_iter is None else LARGE_GAIN
+    if problem.remaining_gain > limit and len(problem.Y0) > FEW_POINTS:
+        warn(text, UnfinishedWarning)
+
+
+def print_description(problem: ForceProblem) -> None:
+    """Print one line about a problem: its engine, its number of points and its affinities P."""
     P, (n, d) = problem.objective.affinities, problem.Y0.shape
-    if not is_sparse(P):
-        return f"engine {problem.engine_name}: {n:,} points in {d}-D, dense P"
-    pairs = f"sparse P with {P.nnz / n:.0f} entries per row"
-    return f"engine {problem.engine_name}: {n:,} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
+    pairs = "dense P"
+    if is_sparse(P):
+        pairs = f"sparse P with {P.nnz / n:.0f} entries per row, recall {problem.knn_recall:.2f}"
+    progress.end_stage()
+    print(f"engine {problem.engine_name}: {n:,} points in {d}-D, {pairs}", flush=True)
 
 
 def print_loss(iteration: int, loss: float, Y: Any) -> None:

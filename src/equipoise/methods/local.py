@@ -11,6 +11,16 @@ from scipy import sparse
 from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities import locally_linear as lle
+from ..affinities.feature_kernels import (
+    DataKernel,
+    FeatureKernel,
+    check_feature_kernel,
+    feature_weights,
+    is_linear,
+    is_radial,
+    kernel_input,
+    new_feature_weights,
+)
 from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
@@ -46,8 +56,9 @@ class LLE(ClassicalEmbedding):
 
         E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), subject to YᵀY = n I and Σ y_i = 0
 
-    The weights w_ij, with Σ_j w_ij = 1, minimise ‖x_i − Σ_j w_ij x_j‖. With engine="torch", which needs dense tables,
-    neighbours and weights are computed on the device; the eigenvectors and the flow are computed on the CPU.
+    The weights w_ij, with Σ_j w_ij = 1, minimise ‖x_i − Σ_j w_ij x_j‖, in the feature space of the kernel if there is
+    one. With engine="torch", which needs dense tables, neighbours and weights are computed on the device; the
+    eigenvectors and the flow are computed on the CPU.
 
     Parameters
     ----------
@@ -59,6 +70,11 @@ class LLE(ClassicalEmbedding):
         A metric of scikit-learn or a function of two rows, which defines the neighbours; the weights are computed from
         the coordinates. With "precomputed", X is a distance matrix (n, n) of points in some Euclidean space, and the
         weights are computed from these distances.
+    kernel : {"linear", "rbf", "polynomial", "precomputed"}, Kernel or callable, default="linear"
+        The kernel k(x, y) on the data, whose feature space has the neighbours and the weights; as for `PCA`. Kernels
+        other than "rbf" and those of `kernels` need the kernel of all pairs.
+    gamma : float, optional
+        The factor γ of the kernel; 1/D by default, or 1 for a kernel of `kernels`.
 
     Further attributes
     ------------------
@@ -71,11 +87,40 @@ class LLE(ClassicalEmbedding):
     n_neighbors: Any = "auto"
     reg: float = lle.REG
     metric: Any = "euclidean"
+    kernel: DataKernel = "linear"
+    gamma: float | None = None
     tol: float = 1e-9
 
-    def _model(self, X: Any, rng: np.random.RandomState) -> Model:
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if not is_positive(self.reg):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
+        check_feature_kernel(self.kernel, self.gamma)
+
+    def _kernel_model(self, X: Any) -> Model:
+        """Return the model of kernel LLE."""
+        if self._device(X) is not None:
+            raise ValueError('LLE with a kernel does not support engine="torch"; use engine="auto" with device="cpu"')
+        data = kernel_input(X, self.kernel, self.metric)
+        self._record_features(X, data)
+        self._check_dimension(data.n - 1, f"n_samples={data.n}")
+        self._k = resolve_neighbors(self.n_neighbors, data.n)
+        if data.coordinates is None or not is_radial(self.kernel):
+            require_memory_for_pairs(data.n, 32.0, "LLE with a kernel", 'use fewer rows, or kernel="rbf" and a table')
+        stage("weights")
+        features = FeatureKernel(data, self.kernel, self.gamma)
+        self.weights_, recall = feature_weights(features, self._k, float(self.reg), self._n_threads())
+        return self._model_of_weights(data, recall)
+
+    def _model_of_weights(self, data: Input, recall: float) -> Model:
+        M = lle.lle_matrix(self.weights_)
+        objective = TraceQuotient(M, np.ones(data.n), M)
+        _warn_disconnected("LLE", objective.components)
+        return Model(data, objective, Orthonormal(objective.root), recall)
+
+    def _model(self, X: Any, rng: np.random.RandomState) -> Model:
+        if not is_linear(self.kernel):
+            return self._kernel_model(X)
         data = make_input(X, self.metric, device=self._device(X))
         data.check_power(2)  # local Gram matrices
         self._require_on_device(X, data)
@@ -91,10 +136,7 @@ class LLE(ClassicalEmbedding):
         self._require_memory_for_pairs(data)
         near, recall = data.neighbors(self._k, self._n_threads())
         self.weights_ = self._weights(data, near.indices.reshape(data.n, self._k))
-        M = lle.lle_matrix(self.weights_)
-        objective = TraceQuotient(M, np.ones(data.n), M)
-        _warn_disconnected("LLE", objective.components)
-        return Model(data, objective, Orthonormal(objective.root), recall)
+        return self._model_of_weights(data, recall)
 
     @staticmethod
     def _require_memory_for_pairs(data: Input) -> None:
@@ -115,7 +157,8 @@ class LLE(ClassicalEmbedding):
         pass
 
     def _bytes_per_new_row(self) -> float:
-        return 16.0 * self._data.n if self._data.coordinates is None else 0.0
+        by_coordinates = self._data.coordinates is not None and (is_linear(self.kernel) or is_radial(self.kernel))
+        return 0.0 if by_coordinates else 16.0 * self._data.n
 
     def _place(self, X: Any) -> Array:
         """Place a new point at the weighted mean of its neighbours (Saul & Roweis 2003, section 6.1)."""
@@ -124,12 +167,16 @@ class LLE(ClassicalEmbedding):
                 f"LLE needs the distances of new points to all {self._data.n:,} fitted points, but X is sparse; pass a"
                 f" dense array (m, {self._data.n})"
             )
-        self._require_memory_for_pairs(self._data)
-        near = self._data.nearest(X, self._k, self._n_threads())
-        W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
+        if is_linear(self.kernel):
+            self._require_memory_for_pairs(self._data)
+            near = self._data.nearest(X, self._k, self._n_threads())
+            W, twins = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X), near.twins
+        else:
+            features = FeatureKernel(self._data, self.kernel, self.gamma)
+            W, twins = new_feature_weights(features, X, self._k, float(self.reg), self._n_threads())
         fitted = to_numpy(self.embedding_)
         Y = np.asarray(W @ fitted)
-        Y[near.twins >= 0] = fitted[near.twins[near.twins >= 0]]
+        Y[twins >= 0] = fitted[twins[twins >= 0]]
         return Y
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._plural import plural
 from .._types import Array, Matrix
+from ..affinities.feature_kernels import DataKernel, is_linear
 from ..arrays.csr import dense
 from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
@@ -30,6 +31,7 @@ from ..progress import stage
 from ..spaces import GraphGeodesic
 from .closed_form import ClassicalEmbedding, Model
 from .estimator import accepts_cupy
+from .feature_space import KernelPCA
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
@@ -96,15 +98,23 @@ class Scaling(ClassicalEmbedding):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PCA(Scaling):
+class PCA(KernelPCA, Scaling):
     """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, minimised by projection on the directions of largest variance.
 
     C = I − 11ᵀ/n subtracts the mean. X is a table (n, D), dense or sparse. For more than 1,000 rows, XXᵀ is not formed.
     With engine="torch", which needs dense tables, everything runs on the device except the basis of the landmarks and
-    the steps of solver="flow".
+    the steps of solver="flow". With a kernel, XXᵀ is replaced by the kernel matrix K (kernel PCA, Schölkopf et al.
+    1998), which is computed on the CPU and stored, unless there are landmarks.
 
     Parameters
     ----------
+    kernel : {"linear", "rbf", "polynomial", "precomputed"}, Kernel or callable, default="linear"
+        The kernel k(x, y) on the data. "linear": ⟨x, y⟩. "rbf": exp(−γ d²). "polynomial": (γ ⟨x, y⟩ + 1)³.
+        "precomputed": X is K itself (n, n). A kernel of `kernels`: k(γ d²). A function takes two tables (m, D) and
+        (n, D) and returns (m, n), as in sklearn.metrics.pairwise. For kernels of the distance d, X may also be a metric
+        space.
+    gamma : float, optional
+        The factor γ of the kernel; 1/D by default, or 1 for a kernel of `kernels`.
     n_landmarks : int, optional
         Number of landmarks, which are random rows of X. The Gram matrix is projected on their span (Nyström;
         docs/math.md, section 15, bounds the error). A step of solver="flow" then costs O(n · n_landmarks) instead of
@@ -113,9 +123,9 @@ class PCA(Scaling):
     Further attributes
     ------------------
     components_ : ndarray of shape (d, D)
-        Principal directions, of unit length.
+        Principal directions, of unit length; only with kernel="linear".
     mean_ : ndarray of shape (D,)
-        Mean of the rows of X.
+        Mean of the rows of X; only with kernel="linear".
     explained_variance_, explained_variance_ratio_ : ndarray of shape (d,)
         Variance along each direction, and its fraction of the total.
     low_rank_error_ : float
@@ -123,7 +133,13 @@ class PCA(Scaling):
         rows; 0 without landmarks.
     """
 
+    kernel: DataKernel = "linear"
+    gamma: float | None = None
+
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
+        self._landmarks: Landmarks | None = None
+        if not is_linear(self.kernel):
+            return self._kernel_model(X, rng)
         if is_neighbors(X):
             raise ValueError(
                 "PCA needs a table of coordinates (n, D), but X is a pair (indices, distances); use"
@@ -132,7 +148,9 @@ class PCA(Scaling):
         data = make_input(X, "euclidean", order="rows", device=self._device(X))
         data.check_power(4)  # the loss is quadratic in the Gram matrix
         if data.coordinates is None:
-            raise ValueError("PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS")
+            raise ValueError(
+                'PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS or kernel="rbf"'
+            )
         self._require_on_device(X, data)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)
@@ -155,13 +173,16 @@ class PCA(Scaling):
 
     def _prepare_transform(self, model: Model) -> None:
         super()._prepare_transform(model)
-        axes = to_numpy(self._axes)
-        self.components_ = (axes if self._basis is None else self._basis @ axes).T
+        if is_linear(self.kernel):
+            axes = to_numpy(self._axes)
+            self.components_ = (axes if self._basis is None else self._basis @ axes).T
         lengths = column_squares(self.embedding_)
         self.explained_variance_ = lengths / (model.data.n - 1)
         self.explained_variance_ratio_ = divide_columns(lengths, np.full(self.n_components, self._total))
 
     def _place(self, X: Matrix) -> Array:
+        if not is_linear(self.kernel):
+            return self._place_by_kernel(X)
         X = to_float64(X) if is_tensor(X) else X
         axes = array_like(X, self.components_.T)
         return multiply_rows(X, axes) - multiply_vector(array_like(X, self.mean_), axes)
@@ -169,7 +190,9 @@ class PCA(Scaling):
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
         """Return the points (m, D) of the principal subspace that have the positions Y (m, d) in the map."""
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "embedding_")
+        if not is_linear(self.kernel):
+            raise ValueError('inverse_transform requires kernel="linear"; a feature space has no coordinates')
         Y = (
             to_float64(Y)
             if is_tensor(Y) and is_device_array(self.embedding_)

@@ -15,6 +15,7 @@ from .._optional import import_optional
 from .._types import Matrix
 from ..affinities import perplexity as affinities
 from ..affinities.builders import Gaussian, Given, Neighborhoods, Uniform, width
+from ..affinities.fixed_kernels import Affinity, OfDistance, check_affinity
 from ..arrays.csr import is_sparse, symmetrized
 from ..arrays.memory_limits import GPU_ADVICE, available_memory, require_memory
 from ..divergences import Alpha, Divergence
@@ -22,12 +23,14 @@ from ..engines import choose_device
 from ..geometry import Flat, Geometry, Placed
 from ..inputs import Input, make_input
 from ..kernels import Kernel
-from ..objectives import ConditionalKL, Objective, joint_objective, require_dense
+from ..objectives import ConditionalKL, Objective, check_kernel, joint_objective, require_dense
 from ..problems.autograd import CurvedProblem
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
 from .estimator import check_callbacks
+from .learned_metric import LearnedMetric
+from .umap import NEGATIVE_SAMPLING
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,15 +45,23 @@ class NeighborEmbedding(Embedding):
         Effective number of neighbours. With several numbers, the affinities are averaged over them. "auto" is 30, or
         less for fewer than 91 points. The engines "grid", "sampled" and "torch" use 3 · perplexity neighbours; if
         neighbours are precomputed, each point needs at least as many as the perplexity.
-    affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
+    affinity : {"gaussian", "uniform", "precomputed"}, FixedWidth, Kernel or callable, default="gaussian"
         "gaussian": a Gaussian of the distance, with the given perplexity. "uniform": the same affinity for each of the
         nearest neighbours; the perplexity is their number. "precomputed": X is P itself (n, n), dense or sparse and
         nonnegative; P is symmetrised and scaled to a sum of 1, or for SNE scaled to row sums of 1. Metric and
-        perplexity are then not used.
-    h : ndarray of shape (D, D) or callable, optional
+        perplexity are then not used. Otherwise one function p(d) of the distance for all points, P_ij ∝ p(d_ij):
+        `affinities.FixedWidth(sigma)` for p = exp(−d²/2σ²), a kernel of `kernels` for p = k(d²), or a function of an
+        array of distances that does not increase. The engines "grid", "sampled" and "torch" then keep 3 · perplexity
+        neighbours, with a warning if p is not negligible beyond them.
+    engine : str, default="auto"
+        One of the engines of every Embedding, or "negative_sampling": noise-contrastive estimation of KL(P ‖ Q) by
+        UMAP's sampling, with 5 random points per edge and a normaliser that is learned with the map (Damrich et al.
+        2023). Then `loss_` is the contrastive loss, not the divergence. SNE and SphericalSNE do not support it.
+    h : ndarray of shape (D, D), callable or LearnedMetric, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
         returns such a tensor, or one per point (n, D, D). With one per point, the distance of a pair uses the mean of
-        its two tensors, and all pairs are compared.
+        its two tensors, and all pairs are compared. `LearnedMetric()` learns a tensor from the labels y passed to
+        `fit`, or together with the map; the attribute `metric_tensor_` is then the tensor.
     g : ndarray of shape (d, d) or callable, optional
         Metric tensor on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j). A function g takes the map, a float64 PyTorch tensor
         (n, d), and returns such a tensor, or one per point (n, d, d). With a function g, the loss is differentiated by
@@ -58,7 +69,7 @@ class NeighborEmbedding(Embedding):
     """
 
     perplexity: Any = "auto"
-    affinity: str = "gaussian"
+    affinity: Affinity = "gaussian"
     h: Any = None
     g: Any = None
 
@@ -74,8 +85,21 @@ class NeighborEmbedding(Embedding):
             )
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
+    def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
+        self.__dict__.pop("metric_tensor_", None)  # of an earlier fit
+        if isinstance(self.h, LearnedMetric):
+            self.check_parameters()
+            self.metric_tensor_ = self.h.learn(self, X, y)
+        return super()._build(X, y, init)
+
     def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
+        affinity = "gaussian" if self._own_affinity() else self.affinity
+        h = getattr(self, "metric_tensor_", self.h)
+        return make_input(X, self.metric, h, affinity, device=self._device(X))
+
+    def _own_affinity(self) -> bool:
+        """Return whether the affinities are given by one function of the distance."""
+        return not isinstance(self.affinity, str)
 
     def _all_pairs(self) -> bool:
         return callable(self.g) or self._divergence().all_pairs
@@ -83,20 +107,29 @@ class NeighborEmbedding(Embedding):
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
             return requested  # autograd compares all pairs on its own device
-        return super()._engine(requested, n)
+        return super()._engine("sampled" if self._samples_edges() else requested, n)
+
+    def _samples_edges(self) -> bool:
+        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
 
     def _bytes_per_pair(self, data: Input, engine: str) -> float:
         # Measured as the peak of fits of 4,000 points: P alone for KL, three arrays of its size for other divergences.
-        if data.sparse or self.affinity != "gaussian" or callable(self.g):
+        if data.sparse or self.affinity in ("uniform", "precomputed") or callable(self.g):
             return 0.0
         if not self._all_pairs() and engine not in ("exact", "reference"):
             return 0.0
+        if self._own_affinity():
+            return 32.0  # d², d, p and P, in float64
         double = self._all_pairs() or engine == "reference"
         copies = 3 if self._divergence() != Alpha(-1.0) else 2 if double else 1
         distances = 0 if data.points is not None else 24  # d, d² and a copy in float64, before P is stored
         return max((8 if double else 4) * copies, distances)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
+        if self._samples_edges():
+            from .edge_sampling import contrastive_objective  # only this engine needs it
+
+            return contrastive_objective(affinities.joint(P, self._n_threads()), kernel)
         return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
 
     def objective_on(self, P: Matrix) -> Objective:
@@ -115,10 +148,23 @@ class NeighborEmbedding(Embedding):
         return curved(flat, self.g)
 
     def _problem_class(self) -> type[ForceProblem]:
+        if self._samples_edges():
+            from ..problems.pair_problems import ContrastiveProblem
+
+            return ContrastiveProblem
         return CurvedProblem if callable(self.g) else super()._problem_class()
 
     def check_parameters(self) -> None:
         super().check_parameters()
+        if self._own_affinity():
+            check_affinity(self.affinity)
+            if isinstance(self.affinity, Kernel):
+                check_kernel(self.affinity)
+        if self._samples_edges():
+            from .edge_sampling import check_contrastive
+
+            joint = type(self)._objective is NeighborEmbedding._objective  # a subclass may normalise Q in another way
+            check_contrastive(self, self._divergence(), self._geometry(), joint=joint)
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
@@ -139,7 +185,7 @@ class NeighborEmbedding(Embedding):
             raise ValueError(f"g must be a matrix of numbers (d, d) or a function of the map, got {self.g!r}") from None
 
     def _precomputed(self) -> Given:
-        """Return the rule that scales precomputed affinities."""
+        """Return the rule that scales precomputed affinities, and those of one function of the distance."""
         return Given(affinities.of_total)
 
     def _neighbors(self, n: int) -> int:
@@ -158,6 +204,9 @@ class NeighborEmbedding(Embedding):
         if self.affinity == "precomputed":
             return self._precomputed()
         perplexities = affinities.resolve_perplexity(self.perplexity, data.n)
+        if self._own_affinity():
+            k = width(perplexities, data.n - 1)
+            return OfDistance(self.affinity, self._precomputed().scaled, k, self._n_threads())
         kind = Uniform if self.affinity == "uniform" else Gaussian
         return kind(perplexities, self._n_threads())
 

@@ -65,9 +65,10 @@ class UMAP(Embedding):
     engine : str, default="auto"
         One of the engines of every Embedding, or "negative_sampling". With loss="effective", "sampled" is a deprecated
         name of "negative_sampling".
-    n_iter : int or "auto", default="auto"
-        "auto" is 200 above 10,000 points. For fewer points it is 500 if the engine is "negative_sampling" or "sampled",
-        as in umap-learn, and 300 with other engines.
+    n_iter : int, "auto" or None, default=None
+        None is 200 above 10,000 points. For fewer points it is 500 if the engine is "negative_sampling" or "sampled",
+        as in umap-learn, and 300 with other engines. "auto" runs until the remaining gain is below 1 % of the loss, as
+        for every Embedding. With engine="negative_sampling", whose steps shrink to zero, "auto" is the same as None.
     early_exaggeration : float or "auto", default="auto"
         "auto" is 1 if the engine is "negative_sampling" or "sampled", as in umap-learn, and 4 with other engines. On
         MNIST (n = 70,000), the loss after 200 iterations, divided by n, was 3.07 with early_exaggeration=4 and 3.14
@@ -84,7 +85,6 @@ class UMAP(Embedding):
     target_weight: float = 0.5
     affinity: str = "fuzzy"
     init: Any = "spectral"
-    n_iter: Any = "auto"
     early_exaggeration: Any = "auto"
     tol: float = 0.05
     a: float | None = None
@@ -183,12 +183,10 @@ class UMAP(Embedding):
         """Return the loss of this method for memberships P that are already computed."""
         return self._objective(P, self._kernel())
 
-    def _iterations(self, n: int) -> int:
-        if not isinstance(self.n_iter, str):
-            return super()._iterations(n)
-        if self.n_iter != "auto":
-            raise ValueError(f'n_iter must be an integer or "auto", got {self.n_iter!r}')
-        return 200 if n > 10_000 else 500 if self.engine in SAMPLING else 300
+    def resolve_n_iter(self, n: int) -> Any:
+        if self.n_iter is None or (is_auto(self.n_iter) and self._samples_negatives()):
+            return 200 if n > 10_000 else 500 if self.engine in SAMPLING else 300
+        return self.n_iter
 
     def resolve_early_exaggeration(self) -> float:
         if is_auto(self.early_exaggeration):

@@ -136,6 +136,10 @@ class ScaledDistances:
         """Return rows of a table, divided by the same power of two as their distances."""
         return scale_down(rows, self._row_exponent + (self.exponent or 0))
 
+    def unscaled(self, d2: Array) -> Array:
+        """Return distances, in the units of the data, from the squares of scaled distances."""
+        return scale_down(np.sqrt(d2), -self._row_exponent - (self.exponent or 0))
+
 
 def smallest(D: Array, k: int) -> Graph:
     """Return the k smallest entries of each row of D (m, n), sorted by column; ties go to the lower column."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .descent import Descent, State, Steps
+from .dynamics import Dynamics
 from .rules import Accelerated, GradientDescent, Momentum
 
-__all__ = ["Accelerated", "Descent", "GradientDescent", "Momentum", "State", "Steps"]
+__all__ = ["Accelerated", "Descent", "Dynamics", "GradientDescent", "Momentum", "State", "Steps"]

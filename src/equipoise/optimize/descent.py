@@ -48,9 +48,10 @@ class State:
     age: int = 0  # steps since the momentum was last reset
     order: Array | None = None  # U[t] is point order[t]; None: input order
     curve: list[tuple[int, float]] = field(default_factory=list)
-    stopped: str = "n_iter"  # reason: n_iter, min_grad_norm, min_loss_change or callback
+    stopped: str = "n_iter"  # reason: n_iter, min_grad_norm, min_loss_change, remaining_gain or callback
     early_undone: bool = False  # early exaggeration only contracted the map, so the late phase began at `origin`
     due: Array | None = None  # negative sampling: the iteration at which each edge attracts next
+    energy: list[tuple[int, float, float]] = field(default_factory=list)  # iteration, kinetic and potential energy
 
     @classmethod
     def start(cls, U: Array) -> State:
@@ -69,6 +70,7 @@ class State:
         self.U = U if self.order is None else U[self.order]
         self.iteration, self.phase = iteration, phase
         self.curve = [point for point in self.curve if point[0] <= iteration]
+        self.energy = [point for point in self.energy if point[0] <= iteration]
 
     def reset_momentum(self) -> None:
         """Reset velocity and gains, which are no longer valid after the forces change."""
@@ -80,12 +82,16 @@ class State:
         curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
         arrays: dict[str, Any] = {name: to_numpy(getattr(self, name)) for name in ("U", "velocity", "gain")}
         arrays["order"] = None if self.order is None else to_numpy(self.order)
-        return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
+        left_out = {"origin"} if self.energy else {"origin", "energy"}  # earlier versions know no energy
+        others = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**others, **arrays, "curve": curve}
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
+        plain = {"energy": [], **plain}
         check_names(plain, vars(self).keys() - {"origin"})
         check_numbers(plain, integers=("iteration", "phase", "age"), floats=("loss", "settling"))
+        energy = [(int(iteration), float(kinetic), float(loss)) for iteration, kinetic, loss in plain["energy"]]
         arrays: dict[str, Any] = {}
         for name in ("U", "velocity", "gain"):
             value = check_array(plain[name], name, self.origin.shape)
@@ -101,7 +107,7 @@ class State:
             if not np.array_equal(np.sort(order), np.arange(n)):
                 raise ValueError(f"the saved order of the points is not a permutation of 0 to {n - 1}")
             order = on_device_of(self.origin, np.ascontiguousarray(order))
-        vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"])})
+        vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"]), "energy": energy})
 
 
 def check_names(plain: dict[str, Any], expected: Set[str]) -> None:

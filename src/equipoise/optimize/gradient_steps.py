@@ -17,7 +17,7 @@ from ..engines import Engine
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import State, Steps
-from .rules import Phase, Rule
+from .rules import Phase, Rule, remaining_gain
 
 # Fraction of the initial spread below which a map counts as collapsed; chosen. Low, because a map from a random start
 # first loses its fast modes and shrinks for a while before it expands.
@@ -104,6 +104,7 @@ class GradientSteps(Steps[State]):
     def __init__(self, forces: Forces, geometry: Geometry, rule: Rule, phases: Sequence[Phase]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
+        self._kinetic_energy: Callable[[State, Array, float], float] | None = getattr(rule, "kinetic_energy", None)
         self._evaluated: tuple[Array, float, float] | None = None  # gradient, loss, stiffness at the current state
         self._has_loss = False  # whether they were evaluated with the loss
         self._min_width: tuple[int, float] = -1, 0.0  # phase and its minimum width, for replayed steps
@@ -142,17 +143,21 @@ class GradientSteps(Steps[State]):
     def _end_exaggeration(self, state: State) -> None:
         """Reset the momentum, undo an early phase that only contracted the map, and sort the points.
 
-        Too much exaggeration for the data (no clusters, few points) contracts the map towards a point. The late phase
-        then starts from the initial map, with the remaining iterations.
+        If the forces do not change, a rule with a kinetic energy keeps its velocities. Too much exaggeration for the
+        data (no clusters, few points) contracts the map towards a point. The late phase then starts from the initial
+        map, with the remaining iterations.
         """
-        state.reset_momentum()
-        exaggerated = self.phases[0].exaggeration > self.phase(state).exaggeration
+        before, after = self.phases[0].exaggeration, self.phase(state).exaggeration
+        if before != after or self._kinetic_energy is None:
+            state.reset_momentum()
+        exaggerated = before > after
         if exaggerated and contracted(state.U, state.origin):
             first = state.curve[0][1]
             if self.forces.at(state.U, 1.0, True).loss > NO_GAIN * first:
                 state.U, state.early_undone = state.origin, True
         if (order := self.forces.sort(state.U)) is not None:
-            state.U, state.order = state.U[order], order
+            state.U, state.velocity, state.gain = state.U[order], state.velocity[order], state.gain[order]
+            state.order = order
 
     def is_report_due(self, state: State, n_iter: int) -> bool:
         return state.iteration < n_iter and state.iteration % self.rule.every == 0
@@ -165,6 +170,18 @@ class GradientSteps(Steps[State]):
     def _gradient(self, state: State, phase: Phase, loss: bool) -> tuple[Array, float, float]:
         force = self.forces.at(state.U, phase.exaggeration, loss)
         return -self.geometry.tangent(state.U, force.total), force.loss, force.stiffness
+
+    def on_report(self, state: State) -> None:
+        """Record the energies, if the rule has a kinetic energy (`Dynamics`)."""
+        if self._kinetic_energy is not None:
+            self.evaluate(state, loss=False)
+            assert self._evaluated is not None
+            gradient, _, stiffness = self._evaluated
+            rate = self._rate(stiffness, self.phase(state), len(gradient))
+            state.energy.append((state.iteration, self._kinetic_energy(state, gradient, rate), state.loss))
+
+    def _rate(self, stiffness: float, phase: Phase, n: int) -> float:
+        return self.rule.auto_rate(n, stiffness, self.forces.length) if phase.rate is None else phase.rate
 
     def check_loss(self, state: State, loss: float) -> None:
         if not np.isfinite(loss):
@@ -190,7 +207,14 @@ class GradientSteps(Steps[State]):
         state.settling = state.loss
         if float((gradient**2).sum()) ** 0.5 * self.forces.length < rule.min_grad_norm * self.forces.mass:
             return "min_grad_norm"
+        if self._is_converged(state):
+            return "remaining_gain"
         return "min_loss_change" if settled else None
+
+    def _is_converged(self, state: State) -> bool:
+        """Return whether the remaining gain was below the gap of the phase at the last two reports."""
+        gap, start = self.phase(state).gap, self.ends[state.phase - 1] if state.phase else 0
+        return all(remaining_gain(curve, start) < gap for curve in (state.curve, state.curve[:-1])) if gap else False
 
     def move(self, state: State) -> bool:
         self.evaluate(state, loss=False)
@@ -202,9 +226,8 @@ class GradientSteps(Steps[State]):
 
     def _advance(self, state: State, gradient: Array, stiffness: float, phase: Phase) -> None:
         """Take one step of a phase against the gradient at state.U."""
-        rule, length = self.rule, self.forces.length
-        rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
-        step = rule.step(state, gradient, rate, phase.late, length)
+        rate = self._rate(stiffness, phase, len(gradient))
+        step = self.rule.step(state, gradient, rate, phase.late, self.forces.length)
         state.U, state.velocity = self.geometry.move(state.U, step, state.velocity, centred=self.centred)
         state.iteration += 1
 

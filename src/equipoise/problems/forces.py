@@ -12,7 +12,7 @@ import numpy as np
 from .._plural import plural
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
-from ..arrays.namespace import is_integer, is_tensor, to_numpy
+from ..arrays.namespace import is_tensor, to_numpy
 from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
@@ -20,7 +20,7 @@ from ..linalg.pca import on_one_blas_thread
 from ..objectives import Balance, Objective
 from ..optimize.descent import Descent, State, Steps, split_callbacks
 from ..optimize.gradient_steps import EngineForces, GradientSteps
-from ..optimize.rules import Rule, Schedule
+from ..optimize.rules import Rule, Schedule, check_n_iter, remaining_gain
 from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint, locked
 
 
@@ -39,12 +39,16 @@ class Problem(ABC):
     n_iter : int
         Number of iterations of the last `optimize`. With several starts, only the run that led to the best map counts.
     stopped : str
-        Why the last `optimize` ended: "n_iter", "min_grad_norm", "min_loss_change" or "callback".
+        Why the last `optimize` ended: "n_iter", "min_grad_norm", "min_loss_change", "remaining_gain" or "callback".
+    remaining_gain : float
+        Estimate of how much further iterations would lower the loss at most, as a fraction of the loss (docs/math.md,
+        section 10); NaN if there are too few evaluations of the loss.
     """
 
     Y0: Any
     convert_tensor: Callable[[Any], Any] | None = None  # applied to a map that is returned as a tensor
     _default_n_iter: int
+    _late_from = 0  # the iteration after which the loss is expected to decrease steadily
     _runs: list[Any]  # the state of each start so far
 
     # Defined by subclasses.
@@ -115,6 +119,10 @@ class Problem(ABC):
     @property
     def stopped(self) -> str:
         return self._best.stopped
+
+    @property
+    def remaining_gain(self) -> float:
+        return remaining_gain(self._best.curve, self._late_from)
 
     @on_one_blas_thread
     def loss(self, Y: Array) -> float:
@@ -216,15 +224,6 @@ class Problem(ABC):
         return check_map(Y, "Y", self.Y0.shape, keep_float32=True)
 
 
-def check_n_iter(n_iter: Any) -> int:
-    """Return n_iter as an int; raise if it is not a non-negative integer."""
-    if not is_integer(n_iter):
-        raise ValueError(f"n_iter must be an integer, got {n_iter!r}")
-    if n_iter < 0:
-        raise ValueError(f"n_iter must not be negative, got {n_iter}")
-    return int(n_iter)
-
-
 class ForceProblem(Problem):
     """A problem in which points with a positive affinity attract each other and all points repel each other.
 
@@ -247,6 +246,9 @@ class ForceProblem(Problem):
         The affinities P.
     knn_recall : float
         Measured recall of the neighbour search with which P was computed.
+    energy_curve : ndarray of shape (m, 4)
+        Iteration, kinetic, potential and total energy at each of m evaluations of the loss; m = 0 unless the optimiser
+        is `Dynamics`.
     early_undone : bool
         Whether early exaggeration only contracted the map. If so, the next phase started from the initial map again.
     output_device : torch.device or None
@@ -281,6 +283,11 @@ class ForceProblem(Problem):
     def engine_name(self) -> str:
         """The name of the engine, as in the parameter `engine` of a method."""
         return self.engine.traits.name
+
+    @property
+    def energy_curve(self) -> Array:
+        curve = np.array(self._state.energy, dtype=np.float64).reshape(-1, 3)
+        return np.column_stack([curve, curve[:, 1] + curve[:, 2]])
 
     @property
     def early_undone(self) -> bool:
@@ -318,6 +325,31 @@ class ForceProblem(Problem):
     def _repulsion_at(self, Y: Array) -> Array:
         return self._balance(Y, loss=False).repulsion
 
+    @on_one_blas_thread
+    def pair_scalars(self, Y: Array, i: Any = None, j: Any = None) -> tuple[Array, Array]:
+        """Return the scalars A_ij and R_ij with which point j attracts and repels point i at Y.
+
+        The gradient is ∇_i = Σ_j (A_ij − R_ij)(y_i − y_j). In the notation of Draganov & Dohn 2024, eq. (1), these are
+        −c δ_ij A_ij and −c δ_ij R_ij. With a metric tensor g, y_i − y_j is to be multiplied by g; on a sphere, the
+        gradient is the tangential part of the sum over unit vectors.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, d)
+            A map.
+        i, j : int or array-like of int, optional
+            Indices of points, which are broadcast against each other; by default all pairs, as arrays (n, n).
+
+        Returns
+        -------
+        A, R : ndarray
+            With the broadcast shape of i and j.
+        """
+        from .pair_scalars import pair_scalars  # not needed for a fit
+
+        Y = np.asarray(self._check(Y), dtype=np.float64)
+        return pair_scalars(self._host_objective, self.geometry.work(Y), self.engine, i, j)
+
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite loss is a valid result
             result = self._host_objective.balance(self.geometry.work(Y), self.engine, loss=loss)
@@ -330,8 +362,9 @@ class ForceProblem(Problem):
         return self.objective.to(HOST)
 
     def _steps(self, state: State, n_iter: int) -> GradientSteps:
-        forces = self._forces(state)
-        return GradientSteps(forces, self.geometry, self.rule, self.schedule.phases(n_iter))
+        steps = GradientSteps(self._forces(state), self.geometry, self.rule, self.schedule.phases(n_iter))
+        self._late_from = steps.ends[-2] if len(steps.ends) > 1 else 0
+        return steps
 
     def _forces(self, state: State) -> EngineForces:
         return EngineForces(self.objective, self.engine, state.order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..engines import Sampled
 from ..optimize.descent import State
-from ..optimize.negative_sampling import NegativeSamplingSteps
+from ..optimize.negative_sampling import EdgeSamplingSteps, NegativeSamplingSteps
 from .forces import ForceProblem
 
 
@@ -20,12 +21,13 @@ class NegativeSamplingProblem(ForceProblem):
     """
 
     engine: Sampled
+    _late_from = sys.maxsize  # nothing can be extrapolated: the loss settles because the steps shrink to zero
 
     @property
     def engine_name(self) -> str:
         return "negative_sampling"
 
-    def _steps(self, state: State, n_iter: int) -> NegativeSamplingSteps:
+    def _steps(self, state: State, n_iter: int) -> EdgeSamplingSteps:
         phases = self.schedule.phases(n_iter)
         return NegativeSamplingSteps(self.objective, self.engine, self.geometry, self.rule, phases)
 

@@ -12,9 +12,8 @@ from ..engines import choose_device
 from ..geometry import Placed
 from ..optimize.descent import State
 from ..optimize.gradient_steps import EngineForces
-from ..optimize.rules import Accelerated, Rule, Steady
+from ..optimize.rules import Accelerated, Rule, Steady, check_n_iter
 from .autograd import Autograd, AutogradProblem
-from .forces import check_n_iter
 
 if TYPE_CHECKING:
     from ..objectives.autograd.user_loss import OwnLoss

@@ -9,17 +9,18 @@ import numpy as np
 
 from .._types import Array
 from ..objectives.stress.metric import Stress
-from ..optimize.majorize import MajorizationSteps, StressState
+from ..objectives.stress.worst_case import WorstCase
+from ..optimize.majorize import GradientDescentSteps, MajorizationSteps, StressState
 from ..saving.checkpoint import fingerprint
 from .forces import Problem
 
 
 class StressProblem(Problem):
-    """A metric or ordinal stress over maps Y (n, d), with its initial maps.
+    """A stress over maps Y (n, d), with its initial maps.
 
     Metric stress is σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², with weights w_ij, dissimilarities δ_ij of the data, and
     distances d_ij = ‖y_i − y_j‖ in the map. Its attraction on point i is −2 Σ_j w_ij (y_i − y_j): every pair attracts
-    like a spring of length 0. Its repulsion is 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j). For the forces of ordinal stress see
+    like a spring of length 0. Its repulsion is 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j). For the forces of other stresses see
     docs/math.md, section 14.
 
     Parameters
@@ -30,16 +31,28 @@ class StressProblem(Problem):
         Name of the engine, which says which pairs are compared and whether their δ are stored or recomputed.
     starts : sequence of ndarray of shape (n, d)
         The initial maps.
-    solver : {"lbfgs", "smacof"}
-        "smacof" takes plain majorising steps; "lbfgs" accelerates them by L-BFGS.
+    solver : {"lbfgs", "smacof", "descent"}
+        "smacof" takes plain majorising steps; "lbfgs" accelerates them by L-BFGS; "descent" is gradient descent.
     n_iter : int
         Maximum number of iterations of each start.
     tol : float
         Stop when the last ten iterations together have decreased the loss by less than this fraction of the loss.
+    learning_rate : float or "auto", default="auto"
+        Rate of gradient descent; "auto" is 1/(2n) for metric stress with unit weights.
     """
 
-    def __init__(self, stress: Stress, engine: str, starts: Sequence[Array], solver: str, n_iter: int, tol: float):
+    def __init__(
+        self,
+        stress: Stress,
+        engine: str,
+        starts: Sequence[Array],
+        solver: str,
+        n_iter: int,
+        tol: float,
+        learning_rate: float | str = "auto",
+    ):
         self.stress, self.engine, self.solver, self.tol = stress, engine, solver, tol
+        self.learning_rate = learning_rate
         self.starts = starts
         self.Y0 = starts[0]
         self._default_n_iter = n_iter
@@ -64,17 +77,24 @@ class StressProblem(Problem):
         return StressState(np.array(Y, dtype=np.float64))
 
     def _steps(self, state: StressState, n_iter: int) -> MajorizationSteps:
+        if self.solver == "descent":
+            return GradientDescentSteps(self.stress, self.tol, self.learning_rate)
+        if isinstance(self.stress, WorstCase):
+            from ..optimize.homotopy import HomotopySteps
+
+            return HomotopySteps(self.stress.stages(), self.tol, n_iter)
         return MajorizationSteps(self.stress, self.solver, self.tol)
 
     def _map(self, state: StressState) -> Array:
         return state.Y.astype(np.float32)
 
     def _describe_run(self, starts: Sequence[Array], n_iter: int) -> dict[str, Any]:
+        descent = self.solver == "descent"
         return {
             "dissimilarities or weights": fingerprint(self.stress),
             "initial map": fingerprint(list(starts)),
             "n_iter": n_iter,
-            "solver or tol": fingerprint(self.solver, self.tol),
+            "solver or tol": fingerprint(self.solver, self.tol, *([self.learning_rate] if descent else [])),
             # Files of version 0.1.0 contain the former name.
             "engine": "sampled" if self.engine == "random_pairs" else self.engine,
         }

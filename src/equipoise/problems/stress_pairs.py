@@ -9,11 +9,9 @@ from scipy.spatial.distance import squareform
 
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
-from ..arrays.to_device import to_device
-from ..data.checks.dissimilarities import check_size
 from ..engines.sampled import draw_offsets
 from ..inputs import Input
-from ..objectives.stress.metric import NONE, Stress
+from ..objectives.stress.metric import NONE
 
 # Random partners of each point. Measured on digits: with 128, 256, 512 the stress is 15, 6, 2 % above the minimum.
 PARTNERS = 512
@@ -79,20 +77,29 @@ def random_pairs(n: int, seed: int) -> Matrix:
     return make_csr(values, columns.ravel(), np.arange(n + 1, dtype=np.int64) * len(offsets), (n, n))
 
 
-def stress_on_device(device: str, source: Input, W: Matrix | None, max_stored: int, n_threads: int) -> Stress:
-    """Return the stress over all pairs on a PyTorch device; W, if given, contains dense weights (n, n).
+def zero_entry(delta: Array, w: Array) -> tuple[int, int] | None:
+    """Return the first pair i < j of positive weight with dissimilarity 0, for condensed arrays; None if there is none.
 
-    The Euclidean distances of a table are stored on the device for up to `max_stored` points; for more, they are
-    recomputed at every evaluation. All other distances are stored.
+    An empty `w` means that all weights are 1.
     """
-    from ..objectives.stress.torch_stress import DeviceStress, Recomputed, Stored
+    zero = (delta == 0) & (w > 0) if len(w) else delta == 0
+    if not zero.any():
+        return None
+    t, n = int(zero.argmax()), int(np.ceil(np.sqrt(2 * len(delta))))
+    starts = np.concatenate([[0], np.cumsum(np.arange(n - 1, 0, -1))])  # of the rows
+    i = int(np.searchsorted(starts, t, side="right")) - 1
+    return i, int(t - starts[i]) + i + 1
 
-    if source.points is not None:
-        points = Recomputed(to_device(source.points, device))
-        weights = None if W is None else to_device(W - np.diag(W.diagonal()), device).float()
-        return DeviceStress(points.stored() if source.n <= max_stored else points, weights)
-    delta = source.condensed(np.float32, n_threads)
-    w = condensed_weights(delta, W)
-    check_size(float(delta.max(initial=0.0)))
-    weights = to_device(squareform(w), device) if len(w) else None
-    return DeviceStress(Stored(to_device(squareform(delta), device)), weights)
+
+def zero_stored(delta: Array, pattern: Matrix) -> tuple[int, int] | None:
+    """Return the first pair stored in CSR `pattern` whose dissimilarity is 0; `delta` has the order of the entries."""
+    zero = np.flatnonzero(delta == 0)
+    return (int(entry_rows(pattern)[zero[0]]), int(pattern.indices[zero[0]])) if zero.size else None
+
+
+def equal_rows(X: Array) -> tuple[int, int] | None:
+    """Return the first two equal rows i < j of X (n, D) in float32; None if all rows differ."""
+    _, first, group = np.unique(X.astype(np.float32), axis=0, return_index=True, return_inverse=True)
+    original = first[group.reshape(-1)]
+    repeated = np.flatnonzero(original != np.arange(len(X)))
+    return (int(original[repeated[0]]), int(repeated[0])) if repeated.size else None

@@ -15,6 +15,7 @@ from .graph_geodesic import GraphGeodesic
 from .gromov_wasserstein import GromovWasserstein, gromov_wasserstein
 from .isolines import GraphIsolines, Isolines, isolines
 from .isometry import Isometry, is_isometric
+from .parallel_transport import ParallelTransport
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
 from .surface_geodesic import MeshGeodesic
 
@@ -33,6 +34,7 @@ __all__ = [
     "MetricReport",
     "MetricSpace",
     "PNorm",
+    "ParallelTransport",
     "Precomputed",
     "Product",
     "Restriction",

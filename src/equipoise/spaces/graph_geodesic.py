@@ -12,22 +12,26 @@ from scipy.sparse import csgraph
 
 from .. import _core
 from .._plural import plural
+from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import compiled_pattern, entry_rows, make_csr
 from ..arrays.namespace import is_integer
-from ..data import check_distances, check_neighbors, check_table, is_neighbors
+from ..data import check_distances, check_neighbors, check_new_distances, check_table, is_neighbors
 from ..neighbors.search import Searcher, check_n_threads, nearest_neighbors
 from .base import MetricSpace
 
 Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points → their nearest pair, its distance
 
 
+@tagged("spaces.GraphGeodesic")
 class GraphGeodesic(MetricSpace):
     """n points; the distance of two is the length of the shortest path in a neighbour graph (Tenenbaum et al. 2000).
 
     `distances(i, j)` runs Dijkstra's algorithm from each of the points i, or from each of the points j if j is shorter.
-    `from_table` builds the graph from coordinates.
+    `from_table` builds the graph from coordinates. New points are described by their edges to points of the graph: a
+    sparse matrix (m, n) of lengths, or (indices, distances), each of shape (m, k); or by a dense array (m, n) of
+    their distances to all points.
 
     Parameters
     ----------
@@ -86,12 +90,23 @@ class GraphGeodesic(MetricSpace):
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
             return self._block(j, i).T
-        edges, distances = self._edges, np.empty((len(i), self.n))
+        edges, distances = self.edges, np.empty((len(i), self.n))
         _core.shortest_paths(compiled_pattern(edges), edges.data, i, distances, self.n_threads)
         return distances if np.array_equal(j, np.arange(self.n)) else distances[:, j]
 
+    def _new_block(self, X: Any, j: Array) -> Array:
+        if not (sparse.issparse(X) or is_neighbors(X)):
+            return super()._new_block(X, j)
+        edges = check_neighbors(X, self.n) if is_neighbors(X) else check_new_distances(X, self.n)
+        if not np.diff(edges.indptr).all():
+            i = int(np.diff(edges.indptr).argmin())
+            raise ValueError(f"new point {i} has no edge to a point of the graph; store at least one edge per row")
+        first, where = np.unique(edges.indices, return_inverse=True)
+        paths = edges.data[:, None] + self.distances(first, j)[where]
+        return np.minimum.reduceat(paths, edges.indptr[:-1], axis=0)
+
     @cached_property
-    def _edges(self) -> Matrix:
+    def edges(self) -> Matrix:
         """The graph as a symmetric CSR matrix; an edge stored with two lengths has the shorter one."""
         rows, columns = entry_rows(self.graph), self.graph.indices
         begin, end = np.concatenate([rows, columns]), np.concatenate([columns, rows])

@@ -8,6 +8,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from .._plural import plural
+from .._tags import tagged
 from .._types import Array
 from ..arrays.namespace import is_finite, is_integer, require
 from ..data import check_distances, check_table
@@ -16,8 +18,9 @@ from .base import MetricSpace
 MOST_POINTS = np.iinfo(np.int64).max  # the index of a point is an int64
 
 
+@tagged("spaces.Euclidean")
 class Euclidean(MetricSpace):
-    """The rows of X (n, D) with d(x, y) = ‖x − y‖₂."""
+    """The rows of X (n, D) with d(x, y) = ‖x − y‖₂. New points are rows (m, D)."""
 
     def __init__(self, X: Any):
         self.X = check_table(X)
@@ -26,9 +29,13 @@ class Euclidean(MetricSpace):
     def _block(self, i: Array, j: Array) -> Array:
         return cdist(self.X[i], self.X[j])
 
+    def _new_block(self, X: Any, j: Array) -> Array:
+        return cdist(_check_new_rows(X, self.X), self.X[j])
 
+
+@tagged("spaces.PNorm")
 class PNorm(MetricSpace):
-    """The rows of X (n, D) with d(x, y) = (Σ |x_k − y_k|^p)^(1/p), 1 ≤ p ≤ np.inf."""
+    """The rows of X (n, D) with d(x, y) = (Σ |x_k − y_k|^p)^(1/p), 1 ≤ p ≤ np.inf. New points are rows (m, D)."""
 
     def __init__(self, X: Any, p: float):
         if not ((is_finite(p) or (isinstance(p, float | np.floating) and p == np.inf)) and p >= 1):
@@ -38,11 +45,18 @@ class PNorm(MetricSpace):
         self.n = len(self.X)
 
     def _block(self, i: Array, j: Array) -> Array:
+        return self._between(self.X[i], j)
+
+    def _new_block(self, X: Any, j: Array) -> Array:
+        return self._between(_check_new_rows(X, self.X), j)
+
+    def _between(self, rows: Array, j: Array) -> Array:
         if np.isinf(self.p):
-            return cdist(self.X[i], self.X[j], "chebyshev")
-        return cdist(self.X[i], self.X[j], "minkowski", p=self.p)
+            return cdist(rows, self.X[j], "chebyshev")
+        return cdist(rows, self.X[j], "minkowski", p=self.p)
 
 
+@tagged("spaces.Discrete")
 class Discrete(MetricSpace):
     """n points with d(x, y) = 1 for any two different points."""
 
@@ -57,6 +71,7 @@ class Discrete(MetricSpace):
         return (i[:, None] != j).astype(np.float64)
 
 
+@tagged("spaces.Precomputed")
 class Precomputed(MetricSpace):
     """Points with precomputed distances D (n, n): symmetric, finite and nonnegative, with a zero diagonal."""
 
@@ -73,11 +88,12 @@ class Precomputed(MetricSpace):
         return self.D[np.ix_(i, j)]
 
 
+@tagged("spaces.Sphere")
 class Sphere(MetricSpace):
     """Points (n, D) on a sphere around the origin, with the length of the shortest great-circle arc between them.
 
     For the radius R, d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖), u = x/R and v = y/R. θ equals arccos⟨u, v⟩, but
-    loses no digits for nearby and opposite points (Kahan 2006).
+    loses no digits for nearby and opposite points (Kahan 2006). New points are rows (m, D) on the same sphere.
 
     Parameters
     ----------
@@ -90,21 +106,43 @@ class Sphere(MetricSpace):
     def __init__(self, points: Any, radius: float = 1.0):
         require(radius, "radius", "> 0", lambda r: r > 0)
         radius = float(radius)
-        points = check_table(points)
+        self.radius = radius
+        self.X = self._unit_rows(
+            check_table(points), "points", "divide each row by its norm, or pass the radius of the sphere"
+        )
+        self.n = len(self.X)
+
+    def _unit_rows(self, points: Array, name: str, advice: str) -> Array:
+        """Return points / radius with norms of exactly 1; raise ValueError if a point is not on the sphere."""
         norm = np.linalg.norm(points, axis=1)
-        off = np.flatnonzero(np.abs(norm - radius) > self.TOLERANCE * radius)
+        off = np.flatnonzero(np.abs(norm - self.radius) > self.TOLERANCE * self.radius)
         if off.size:
             raise ValueError(
-                f"row {off[0]} of points has norm {norm[off[0]]:g}, so it is not on the sphere of radius {radius:g};"
-                " divide each row by its norm, or pass the radius of the sphere"
+                f"row {off[0]} of {name} has norm {norm[off[0]]:g}, so it is not on the sphere of radius"
+                f" {self.radius:g}; {advice}"
             )
-        self.radius = radius
-        self.X = points / norm[:, None]
-        self.n = len(points)
+        return points / norm[:, None]
 
     def _block(self, i: Array, j: Array) -> Array:
-        U, V = self.X[i], self.X[j]
+        return self._arcs(self.X[i], self.X[j])
+
+    def _new_block(self, X: Any, j: Array) -> Array:
+        U = self._unit_rows(_check_new_rows(X, self.X), "X", "scale each row to this norm")
+        return self._arcs(U, self.X[j])
+
+    def _arcs(self, U: Array, V: Array) -> Array:
         return (2 * self.radius) * np.arctan2(cdist(U, V), cdist(U, -V))
+
+
+def _check_new_rows(X: Any, table: Array) -> Array:
+    """Return new rows X (m, D), float64; raise ValueError unless they have as many columns as the table (n, D)."""
+    X = check_table(X, min_rows=1)
+    if X.shape[1] != table.shape[1]:
+        raise ValueError(
+            f"X has {plural(X.shape[1], 'column')}, but the points of the space have {table.shape[1]}; pass new points"
+            f" as rows (m, {table.shape[1]})"
+        )
+    return X
 
 
 def as_space(X: Any) -> MetricSpace:

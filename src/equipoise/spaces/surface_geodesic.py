@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .. import _core
+from .._tags import tagged
 from .._types import Array
 from ..neighbors.search import check_n_threads
 from .base import MetricSpace
-from .surface import check_surface, make_surface
+from .surface import Surface, check_surface, make_surface
 
 
+@tagged("spaces.MeshGeodesic")
 class MeshGeodesic(MetricSpace):
     """The vertices of a triangle mesh, with the length of the shortest path between them over its faces.
 
     Paths do not cross boundaries. The mesh must be connected, without unused vertices, and no face may contain a vertex
-    twice.
+    twice. New points are described by their distances (m, n) to all vertices; to place vertices of the same mesh that
+    were not fitted, fit to a `Restriction`.
 
     Parameters
     ----------
@@ -41,10 +45,17 @@ class MeshGeodesic(MetricSpace):
         self.vertices, self.faces = check_surface(vertices, faces)
         self.n = len(self.vertices)
         self.method, self.n_threads = method, n_threads
-        if method == "heat":
-            self._heat = _heat_solver(self.vertices, self.faces)
-        else:
-            self._surface = make_surface(self.vertices, self.faces)
+        _ = self._heat if method == "heat" else self._surface  # raise errors now
+
+    @cached_property
+    def _heat(self) -> Any:
+        """The solver of the heat method; a solver cannot be saved, so it is built again after loading."""
+        return _heat_solver(self.vertices, self.faces)
+
+    @cached_property
+    def _surface(self) -> Surface:
+        """The half-edges of the mesh."""
+        return make_surface(self.vertices, self.faces)
 
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):

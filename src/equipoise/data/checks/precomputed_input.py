@@ -146,6 +146,24 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
     return P
 
 
+def check_kernel_matrix(K: Any, n: int | None = None) -> Array:
+    """Return a precomputed kernel as float64: symmetric (n, n), or (m, n) between new points and n fitted points."""
+    own = n is None
+    K = as_numbers(K, ensure_min_samples=2 if own else 1)
+    if K.shape[1] != (K.shape[0] if own else n):
+        wanted = "be square" if own else f"have shape (m, {n}), one column per fitted point"
+        raise ValueError(f"a precomputed kernel must {wanted}; got shape {K.shape}")
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise ValueError(f"a precomputed kernel must be finite, but K[{i}, {j}] = {K[i, j]}")
+    if own and (asymmetric := np.argwhere(np.abs(K - K.T) > 1e-8 * np.abs(K).max())).size:
+        i, j = asymmetric[0]
+        raise ValueError(
+            f"a precomputed kernel must be symmetric, but K[{i}, {j}] = {K[i, j]:g} and K[{j}, {i}] = {K[j, i]:g}"
+        )
+    return K
+
+
 def _clear_diagonal(P: Matrix) -> None:
     """Set the diagonal of P to zero in place."""
     if sparse.issparse(P):

@@ -19,6 +19,9 @@ class OrdinalStress:
     scaled. It takes O(n²) memory, about 40 bytes per pair.
     """
 
+    dtype = np.float32
+    majorized = True
+
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.n, self.n_threads, self.weights = n, n_threads, weights
         weighted = np.arange(len(delta)) if not len(weights) else np.flatnonzero(weights > 0)

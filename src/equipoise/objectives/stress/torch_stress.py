@@ -1,4 +1,4 @@
-"""Computes metric stress over all pairs on a device (docs/math.md, section 14)."""
+"""Computes stress over all pairs on a device (docs/math.md, section 14)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from ..._types import Array
 from ...arrays.tiles import in_tiles
-from .metric import Metric, Slope
+from .metric import Metric, Misfit
 
 MIN_D2 = 1e-36  # lower bound of d², as in stress.hpp: coincident points have a residual but no force
 
@@ -73,44 +73,105 @@ class Recomputed:
 
 
 class DeviceStress(Metric):
-    """Metric stress over all pairs, with δ and weights (n, n) on a device; `weights` is None if all are 1.
+    """Stress over all pairs, with δ and weights (n, n) on a device; `weights` is None if all are 1.
 
     Maps are NumPy arrays. Tiles of rows are compared with all points, axis by axis, in float64: no (n, n, d) array is
     allocated.
     """
 
-    def __init__(self, targets: Targets, weights: torch.Tensor | None = None):
+    def __init__(self, targets: Targets, weights: torch.Tensor | None = None, residual: str = "absolute"):
         self.targets, self.weights = targets, weights
+        self._set_residual(residual)
         # The same bounds as in AllPairs.
         sums = None if weights is None else weights.sum(dim=1, dtype=torch.float64).cpu().numpy()[:, None]
         self._row_sums = sums
+        if self.residual != "absolute":
+            sums = self._relative_row_sums()
         self.stiffness = np.full((1, 1), float(targets.n)) if sums is None else 2 * sums
 
-    def slope(self, Y: Array) -> Slope:
-        y = torch.as_tensor(np.array(Y.T, dtype=np.float64, order="C"), device=self.targets.device)  # (d, n)
+    def _relative_row_sums(self) -> Array:
+        """Return Σ_j w_ij/δ_ij², (n, 1)."""
+        sums = torch.empty(self.targets.n, dtype=torch.float64, device=self.targets.device)
+
+        def rows(part: slice) -> None:
+            inverse = self.targets.rows(part).square_().reciprocal_()
+            inverse.diagonal(part.start).zero_()
+            sums[part] = (inverse if self.weights is None else inverse.mul_(self.weights[part])).sum(dim=1)
+
+        in_tiles(self.targets.n, 2 * self.targets.width, rows)
+        return sums.cpu().numpy()[:, None]
+
+    def total_weight(self) -> float:
+        n = self.targets.n
+        return n * (n - 1) / 2 if self._row_sums is None else float(self._row_sums.sum()) / 2
+
+    def sums(self, Y: Array, misfit: Misfit) -> tuple[float, Array]:
+        y = self._on_device(Y)
         G = torch.empty_like(y)
         stress = torch.empty_like(y[0])
 
         def rows(part: slice) -> None:
-            r = torch.zeros((part.stop - part.start, self.targets.n), dtype=torch.float64, device=y.device)
-            for axis in y:
-                r += (axis[part, None] - axis).square_()
-            r.clamp_(min=MIN_D2).sqrt_()
-            residual = r - self.targets.rows(part)
-            strength = residual / r  # 1 − δ/d
-            if self.weights is None:
-                stress[part] = residual.square_().sum(dim=1)
-            else:
-                stress[part] = residual.square_().mul_(self.weights[part]).sum(dim=1)
-                strength *= self.weights[part]
+            r = self._distances(y, part)
+            residual, divisor = self._residuals(r, part)
+            stress[part], strength = self._terms(residual, divisor, part, misfit)
             for axis, sums in zip(y, G, strict=True):
                 sums[part] = torch.mul(strength, axis[part, None] - axis, out=r).sum(dim=1)
 
         in_tiles(self.targets.n, 2 * (4 * self.targets.n + self.targets.width), rows)
-        return Slope(float(stress.sum()) / 2, G.T.cpu().numpy().copy(order="C"), self.stiffness)
+        return float(stress.sum()) / 2, G.T.cpu().numpy().copy(order="C")
+
+    def largest(self, Y: Array) -> float:
+        y = self._on_device(Y)
+        largest = torch.empty_like(y[0])
+
+        def rows(part: slice) -> None:
+            residual, _ = self._residuals(self._distances(y, part), part)
+            largest[part] = (residual if self.weights is None else residual.mul_(self.weights[part])).abs_().amax(dim=1)
+
+        in_tiles(self.targets.n, 2 * (4 * self.targets.n + self.targets.width), rows)
+        return float(largest.max())
+
+    def _on_device(self, Y: Array) -> torch.Tensor:
+        """Return Y (n, d) on the device, transposed, in float64."""
+        return torch.as_tensor(np.array(Y.T, dtype=np.float64, order="C"), device=self.targets.device)
+
+    def _distances(self, y: torch.Tensor, part: slice) -> torch.Tensor:
+        r = torch.zeros((part.stop - part.start, self.targets.n), dtype=torch.float64, device=y.device)
+        for axis in y:
+            r += (axis[part, None] - axis).square_()
+        return r.clamp_(min=MIN_D2).sqrt_()
+
+    def _residuals(self, r: torch.Tensor, part: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the residuals e of the rows of a slice, and d/(de/dd), for distances r = d."""
+        delta = self.targets.rows(part)
+        if self.residual == "absolute":
+            return r - delta, r
+        delta.diagonal(part.start).fill_(1.0)
+        residual = (r - delta) / delta if self.residual == "relative" else torch.log(r / delta)
+        residual.diagonal(part.start).zero_()
+        return residual, r * (delta if self.residual == "relative" else r)
+
+    def _terms(
+        self, e: torch.Tensor, divisor: torch.Tensor, part: slice, misfit: Misfit
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the row sums of a misfit, and the factors of y_i − y_j in half its gradient (1/p of it for powers)."""
+        if misfit.stretched:
+            e.clamp_(min=0)
+        w = None if self.weights is None else self.weights[part]
+        if misfit.doublings:
+            scale = 1 / misfit.unit if w is None else w / misfit.unit
+            e *= scale
+            one_less = e ** (2**misfit.doublings - 1)
+            return (one_less * e).sum(dim=1), one_less.mul_(scale).div_(divisor)
+        strength = e / divisor  # 1 − δ/d if e = d − δ
+        if w is None:
+            return e.square_().sum(dim=1), strength
+        return e.square_().mul_(w).sum(dim=1), strength.mul_(w)
 
     def laplacian(self, Y: Array) -> Array:
         Y = np.asarray(Y, dtype=np.float64)
+        if self.residual != "absolute":
+            return super().laplacian(Y)
         if self.weights is None:
             return len(Y) * Y - Y.sum(axis=0)
         on_device = torch.as_tensor(Y, device=self.weights.device)

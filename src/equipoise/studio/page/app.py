@@ -80,6 +80,7 @@ class Page:
         widgets.data.on_change("value", self.make_listener(self._data_chosen))
         widgets.inbox.on_change("tags", self.make_listener(self._uploaded))
         widgets.method.on_change("value", self.make_listener(self._method_chosen))
+        widgets.optimizer.on_change("value", self.make_listener(self._optimizer_chosen))
         widgets.seed.on_change("value", self.make_listener(self._seed_chosen))
         widgets.which.on_change("active", self.make_listener(self._activate))
         widgets.compare.on_change("active", self.make_listener(self._compare))
@@ -170,18 +171,20 @@ class Page:
         """Update the widgets around the map: method and sliders, the loss, the Python code."""
         data, active = self._picture.data, self._active
 
-        def read() -> tuple[Run, list[list[tuple[int, float]]], str]:
+        def read() -> tuple[Run, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]:
             runs = self._player.runs
             which = min(active, len(runs) - 1)
             run, shown = runs[which], self._player.worker.shown
             at = run.iteration if shown is None else shown.frames[which].iteration
-            return run, [list(run.curve) for run in runs], python_source(run, self.tables.code(data), at)
+            code = python_source(run, self.tables.code(data), at)
+            return run, [list(run.curve) for run in runs], list(run.energy), code
 
-        def show(result: tuple[Run, list[list[tuple[int, float]]], str]) -> None:
-            run, curves, code = result
+        def show(result: tuple[Run, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]) -> None:
+            run, curves, energy, code = result
             if not self._player.pending_changes:  # does not touch a slider that the user is moving
                 self.layout.show_run(run.recipe, run.values, len(run.X), self._active)
             self.layout.show_curves(curves)
+            self.layout.energy.show(energy, "" if len(curves) == 1 else ("left", "right")[self._active])
             self.layout.code.text = code
 
         self._player.submit("", read, show)
@@ -239,7 +242,8 @@ class Page:
     def _restarted_runs(self) -> tuple[LinkedRun, ...]:
         """Return new runs with the current methods and seeds and default parameters; t-SNE if there are no runs yet."""
         runs = self._player.worker.runs
-        return tuple(LinkedRun(Recipe(run.recipe.method, seed=run.recipe.seed)) for run in runs) or (LinkedRun(),)
+        recipes = (replace(run.recipe, first=(), events=()) for run in runs)
+        return tuple(map(LinkedRun, recipes)) or (LinkedRun(),)
 
     @property
     def _run(self) -> Run:
@@ -250,11 +254,19 @@ class Page:
         self._open(View(name, self._restarted_runs()))
 
     def _method_chosen(self, method: str) -> None:
-        self._player.restart_run(self._active, Recipe(method, seed=self._run.recipe.seed), self._refresh)
+        recipe = replace(self._run.recipe, method=method, first=(), events=())
+        self._player.restart_run(self._active, recipe, self._refresh)
+
+    def _optimizer_chosen(self, optimizer: str) -> None:
+        """Restart the active run with another optimiser and its current values."""
+        run = self._run
+        recipe = Recipe(run.recipe.method, tuple(run.values.items()), run.recipe.seed, optimizer=optimizer)
+        self._player.restart_run(self._active, recipe, self._refresh)
 
     def _seed_chosen(self, seed: Any) -> None:
         run = self._run
-        recipe = Recipe(run.recipe.method, tuple(run.values.items()), int(seed or 0))
+        values = tuple(run.values.items())
+        recipe = Recipe(run.recipe.method, values, int(seed or 0), optimizer=run.recipe.optimizer)
         self._player.restart_run(self._active, recipe, self._refresh)
 
     def _activate(self, which: int) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 from ...data import Dataset
 from ...views.style import COLORS
 from ..data_sources import DataSources, format_size
-from ..session.parameters import METHODS, Value
+from ..session.parameters import METHODS, OPTIMIZERS, Value
 from ..session.recipe import Recipe
 from ..session.worker import Shot
 from .controls import Changed, Sliders
+from .energy_plot import EnergyPlot, small_figure
 from .map_plots import Maps
 from .panel import ATTRACTION, CURVES, REPULSION
 from .trust_colors import TrustColors
@@ -78,13 +79,17 @@ class Layout:
         )
         methods = [(name, choice.title) for name, choice in METHODS.items()]
         self.method = models.Select(name="method", title="Method", options=methods, value="tsne", **wide)
+        optimizers = [(name, choice.title) for name, choice in OPTIMIZERS.items()]
+        self.optimizer = models.Select(
+            name="optimizer", title="Optimiser", options=optimizers, value="momentum", **wide
+        )
         self.seed = models.Spinner(name="seed", title="Seed", low=0, high=2**31 - 1, step=1, value=0, width=110)
         self.compare = models.Toggle(name="compare", label="Compare two runs", **wide)
         self.controls = models.Column(
             name="controls",
             children=[
-                self.data, self.upload, self.compare, self.which, self.method, self.sliders.column, self.seed,
-                self.maps.holder, models.Div(visible=False, tags=[self.inbox]),
+                self.data, self.upload, self.compare, self.which, self.method, self.sliders.column, self.optimizer,
+                self.seed, self.maps.holder, models.Div(visible=False, tags=[self.inbox]),
             ],
             **wide,
         )  # fmt: skip
@@ -108,29 +113,19 @@ class Layout:
         )
 
     def _make_side(self, models: Any, session: str) -> None:
-        from bokeh.plotting import figure
-
         wide = {"sizing_mode": "stretch_width"}
         self.curves = tuple(
             models.ColumnDataSource(name=f"curve {name}", data={"iteration": [0, 1], "loss": [0, 0]}) for name in "ab"
         )
-        self.loss: Any = figure(
-            name="loss", height=170, min_border_left=42, tools="", toolbar_location=None, title="Loss", **wide
-        )
+        self.loss: Any = small_figure("loss", "Loss")
         lines = [
             self.loss.line("iteration", "loss", source=source, line_color=color, line_width=2)
             for source, color in zip(self.curves, CURVES.values(), strict=True)
         ]
-        self.loss.outline_line_color = None
-        self.loss.grid.grid_line_color = "#eceef3"
-        self.loss.axis.minor_tick_line_color = None
-        self.loss.axis.major_label_text_font_size = "11px"
-        self.loss.title.text_font_size = "13px"
-        self.loss.yaxis.ticker.desired_num_ticks = 4
-        self.loss.xaxis.ticker.desired_num_ticks = 5
         self._lines = lines
         for line in lines:
             line.visible = False  # its initial data only set the range of the axes
+        self.energy = EnergyPlot()
         self.color = models.Select(
             name="color", title="Colour", options=[("class", "class"), ("trust", "trust per point")],
             value="class", **wide,
@@ -157,8 +152,8 @@ class Layout:
         self.side = models.Column(
             name="side",
             children=[
-                self.loss, self.color, self.legend, self.forces, models.Row(children=saves, **wide), self.share,
-                self.link, copy, self.code,
+                self.loss, self.energy.plot, self.color, self.legend, self.forces, models.Row(children=saves, **wide),
+                self.share, self.link, copy, self.code,
             ],
             **wide,
         )  # fmt: skip
@@ -198,10 +193,11 @@ class Layout:
         self.updating = False
 
     def show_run(self, recipe: Recipe, values: dict[str, Value], n: int, active: int) -> None:
-        """Set method, seed and sliders to the values of a run."""
+        """Set method, optimiser, seed and sliders to the values of a run."""
         self.updating = True
         try:
             self.method.value, self.seed.value, self.which.active = recipe.method, recipe.seed, active
+            self.optimizer.value = recipe.optimizer
         finally:
             self.updating = False
         self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))

@@ -44,6 +44,8 @@ def to_query(view: View) -> str:
     for prefix, shown in zip(("", "b."), view.runs, strict=False):
         recipe = shown.recipe
         pairs += [(f"{prefix}method", recipe.method), (f"{prefix}seed", str(recipe.seed))]
+        if recipe.optimizer != Recipe.optimizer:
+            pairs.append((f"{prefix}optimizer", recipe.optimizer))
         pairs += [(f"{prefix}{name}", _format_value(value)) for name, value in recipe.first]
         events = [event for event in recipe.events if event.iteration <= shown.iteration]
         if events:
@@ -98,9 +100,10 @@ def _parse_run(given: dict[str, str]) -> LinkedRun:
     first = tuple(
         (name, _parse_value(name, text))
         for name, text in given.items()
-        if name not in ("method", "seed", "iteration", "changes")
+        if name not in ("method", "optimizer", "seed", "iteration", "changes")
     )
-    return LinkedRun(Recipe(method, first, seed, events), iteration)
+    optimizer = given.get("optimizer", Recipe.optimizer)
+    return LinkedRun(Recipe(method, first, seed, events, optimizer), iteration)
 
 
 def _format_value(value: Value) -> str:

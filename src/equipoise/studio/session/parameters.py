@@ -9,6 +9,8 @@ import numpy as np
 
 from ...affinities.perplexity import resolve_perplexity
 from ...methods import GSNE, SNE, TSNE, UMAP, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
+from ...optimize.dynamics import Dynamics
+from ...optimize.rules import Momentum, Rule
 
 Value = float | str
 Method = NeighborEmbedding | UMAP
@@ -69,6 +71,31 @@ METHODS = {
     "gsne": Choice("g-SNE", GSNE, ("perplexity", "alpha", "beta", "eta")),
     "sphericalsne": Choice("s-SNE, on a sphere", SphericalSNE, ("perplexity", "rho")),
     "umap": Choice("UMAP", UMAP, ("n_neighbors", "min_dist")),
+}
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimiser that the user can choose: its title, its class, and its arguments as Python code."""
+
+    title: str
+    make: type[Any]
+    arguments: tuple[tuple[str, float], ...]
+
+    def rule(self, every: int) -> Rule:
+        """Return the rule that evaluates the loss every `every` iterations."""
+        return self.make(**dict(self.arguments), every=every)
+
+    def code(self, every: int) -> str:
+        """Return Python code for a rule that never stops early."""
+        given = {**dict(self.arguments), "every": every, "min_grad_norm": 0, "min_loss_change": 0}
+        return f"eq.{self.make.__name__}({', '.join(f'{name}={value}' for name, value in given.items())})"
+
+
+OPTIMIZERS = {
+    "momentum": Optimizer("momentum and gains", Momentum, ()),
+    "dynamics": Optimizer("mass and friction", Dynamics, ()),
+    "frictionless": Optimizer("mass, no friction", Dynamics, (("friction", 0),)),
 }
 
 

@@ -155,7 +155,8 @@ class Player:
 
         def go() -> int:
             first = self.runs[0]
-            other = Recipe("umap" if first.recipe.method != "umap" else "tsne", seed=first.recipe.seed)
+            method = "umap" if first.recipe.method != "umap" else "tsne"
+            other = Recipe(method, seed=first.recipe.seed, optimizer=first.recipe.optimizer)
             check_memory(first.X, [first.recipe, other], self._memory)
             self.worker.runs = (first, Run(first.X, other, self._n_jobs))
             return first.iteration

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...optimize.rules import Schedule
-from .parameters import METHODS, defaults
-from .recipe import RESET_MOMENTUM, Event
+from .parameters import METHODS, OPTIMIZERS, defaults
+from .recipe import RESET_MOMENTUM, Event, Recipe
 from .run import Run, loss_every
 
 FRESH = """\
@@ -23,7 +23,7 @@ from equipoise import data
 from equipoise.studio import Recipe, Run
 
 {data}
-run = Run(X, Recipe("{method}", ({first}), seed={seed}))
+run = Run(X, Recipe("{method}", ({first}), seed={seed}{optimizer}))
 {steps}
 Y = run.frame.Y
 """
@@ -48,7 +48,7 @@ def python_source(run: Run, data: str, iteration: int) -> str:
             "random_state": run.recipe.seed,
         }
         lines = [f"    {name}={value!r}," for name, value in parameters.items()]
-        rule = f"eq.Momentum(every={every}, min_grad_norm=0, min_loss_change=0)"
+        rule = OPTIMIZERS[run.recipe.optimizer].code(every)
         lines.append(f"    optimizer={rule},  # do not stop early")
         if not is_long:
             lines.append(f"    callbacks=[lambda t, loss, Y: t >= {iteration}],  # stop at iteration {iteration}")
@@ -68,6 +68,8 @@ def _repeated_run(run: Run, data: str, iteration: int, events: list[Event]) -> s
         steps.append(f"run.rewind({event.iteration})" if event.name == RESET_MOMENTUM else change)
     if iteration > done:
         steps.append(f"run.step({iteration - done})")
+    recipe = run.recipe
+    optimizer = "" if recipe.optimizer == Recipe.optimizer else f", optimizer={recipe.optimizer!r}"
     return CHANGED.format(
-        data=data, method=run.recipe.method, first=first, seed=run.recipe.seed, steps="\n".join(steps)
+        data=data, method=recipe.method, first=first, seed=recipe.seed, optimizer=optimizer, steps="\n".join(steps)
     )

@@ -1,10 +1,10 @@
-"""The recipe that reproduces a run: the method, its initial values, the seed and every change of a parameter."""
+"""The recipe that reproduces a run: method, optimiser, initial values, the seed and every change of a parameter."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .parameters import METHODS, Value, check_value
+from .parameters import METHODS, OPTIMIZERS, Value, check_value
 
 RESET_MOMENTUM = "rest"  # name of the event that resets the momentum, as after a rewind; links contain it
 
@@ -20,16 +20,22 @@ class Event:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method, initial values of its parameters (the default if not listed), the seed, and the changes in order."""
+    """A method, initial values of its parameters (the default if not listed), the seed, and the changes in order.
+
+    `optimizer` names one of OPTIMIZERS.
+    """
 
     method: str = "tsne"
     first: tuple[tuple[str, Value], ...] = ()
     seed: int = 0
     events: tuple[Event, ...] = ()
+    optimizer: str = "momentum"
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"unknown method {self.method!r}; choose from {', '.join(METHODS)}")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"unknown optimizer {self.optimizer!r}; choose from {', '.join(OPTIMIZERS)}")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be between 0 and {2**32 - 1}, got {self.seed}")
         for name, value in self.first:

@@ -15,10 +15,10 @@ from ...methods.estimator import threads
 from ...objectives import Objective
 from ...optimize.descent import State
 from ...optimize.gradient_steps import EngineForces, GradientSteps
-from ...optimize.rules import Momentum, Phase, Schedule
+from ...optimize.rules import Phase, Schedule
 from ...problems.forces import ForceProblem
 from .history import Frame, History
-from .parameters import METHODS, PARAMETERS, Method, Value, check_value, defaults
+from .parameters import METHODS, OPTIMIZERS, PARAMETERS, Method, Value, check_value, defaults
 from .recipe import RESET_MOMENTUM, Event, Recipe
 
 NEIGHBORS = 15  # neighbours for the colouring by trust, as in `evaluate`
@@ -70,7 +70,7 @@ class Run:
     def __init__(self, X: Array, recipe: Recipe | None = None, n_jobs: int | None = None):
         initial = Recipe() if recipe is None else recipe
         self.X, self.n_jobs = X, n_jobs
-        self.rule = Momentum(every=loss_every(len(X)))
+        self.rule = OPTIMIZERS[initial.optimizer].rule(loss_every(len(X)))
         self.recipe = replace(initial, events=())
         self._begin(initial.events)
 
@@ -129,6 +129,11 @@ class Run:
     @property
     def iteration(self) -> int:
         return self._state.iteration
+
+    @property
+    def energy(self) -> list[tuple[int, float, float]]:
+        """Iteration, kinetic and potential energy at each evaluation of the loss; empty if points have no mass."""
+        return self._state.energy
 
     @property
     def late(self) -> bool:

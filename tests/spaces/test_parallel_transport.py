@@ -1,0 +1,85 @@
+"""Parallel transport unfolding: flat surfaces are exact, holes do not matter, new points, errors."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
+
+import equipoise as eq
+from equipoise.procrustes import disagreement
+from equipoise.spaces import ParallelTransport
+
+
+def roll_with_hole(n):
+    """Return n points on a Swiss roll with a rectangular hole, and their coordinates on the unrolled sheet."""
+    rng = np.random.default_rng(0)
+    t = np.linspace(1.5 * np.pi, 4.5 * np.pi, 2000)
+    arc = np.concatenate([[0], np.cumsum(np.hypot(np.diff(t * np.cos(t)), np.diff(t * np.sin(t))))])
+    u, h = rng.random(3 * n) * arc[-1], rng.random(3 * n) * 30
+    outside = ~((np.abs(u - arc[-1] / 2) < arc[-1] / 5) & (np.abs(h - 15) < 8))
+    u, h = u[outside][:n], h[outside][:n]
+    at = np.interp(u, arc, t)
+    return np.column_stack([at * np.cos(at), h, at * np.sin(at)]), np.column_stack([u, h])
+
+
+def mean_error(D, truth):
+    return np.abs(D - truth).mean() / truth.mean()
+
+
+def test_flat_sheets_in_space_are_exact():
+    """In a plane every transport is the identity, so that the sum of the edges is the straight line."""
+    rng = np.random.default_rng(0)
+    flat = rng.random((120, 2))
+    axes = np.linalg.qr(rng.standard_normal((5, 5)))[0][:2]
+    space = ParallelTransport(flat @ axes + 3, 2, 8)
+    assert_allclose(space.matrix(), cdist(flat, flat), atol=1e-9)
+    assert_allclose(space.distances_from((flat[:3] + 0.01) @ axes + 3), cdist(flat[:3] + 0.01, flat), atol=1e-9)
+
+
+def test_a_hole_distorts_isomap_but_not_parallel_transport():
+    X, sheet = roll_with_hole(1000)
+    truth, space = cdist(sheet, sheet), ParallelTransport(X, 2, 10)
+    D = space.matrix()
+    assert_allclose(D, D.T, atol=1e-9)
+    assert mean_error(D, truth) < 0.012
+    assert mean_error(space.paths.matrix(), truth) > 5 * mean_error(D, truth)
+
+    unrolled, isomap = eq.ClassicalMDS().fit_transform(space), eq.Isomap(n_neighbors=10).fit_transform(X)
+    assert disagreement(unrolled, sheet) < 0.02 < 0.08 < disagreement(isomap, sheet)
+
+
+def test_new_points_and_blocks():
+    X, sheet = roll_with_hole(1000)
+    space = ParallelTransport(X[:-30], 2, 10)
+    found = space.distances_from(X[-30:], [5, 9])
+    assert mean_error(found, cdist(sheet[-30:], sheet[[5, 9]])) < 0.03
+    assert_allclose(space.distances([3, 4], [10, 11, 12]), space.distances([10, 11, 12], [3, 4]).T, atol=1e-9)
+    assert_allclose(space.distances_from(X[7:9]), space.distances([7, 8]), atol=1e-9)
+
+
+def test_a_sphere_is_close_to_its_arcs_nearby():
+    rng = np.random.default_rng(0)
+    U = rng.standard_normal((800, 3))
+    U /= np.linalg.norm(U, axis=1)[:, None]
+    arcs, D = eq.spaces.Sphere(U).matrix(), ParallelTransport(U, 2, 10).matrix()
+    near = (arcs > 0) & (arcs < 0.5)
+    assert np.abs(D[near] / arcs[near] - 1).mean() < 0.03
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_components": 4}, "n_components must be an integer between 1 and 3, got 4"),
+        (
+            {"n_components": 3, "n_neighbors": 2},
+            r"n_neighbors must be an integer between n_components = 3 and .* got 2",
+        ),
+        ({"n_neighbors": 50}, "n_samples - 1 = 49, got 50"),
+    ],
+)
+def test_invalid_settings_raise(settings, message):
+    X = np.random.default_rng(0).random((50, 3))
+    with pytest.raises(ValueError, match=message):
+        ParallelTransport(X, **settings)
+    with pytest.raises(ValueError, match="X has 2 columns, but the points of the space have 3"):
+        ParallelTransport(X).distances_from(X[:, :2])
