@@ -112,22 +112,7 @@ def page(
     check_title(title)
     theme = _theme_name(dark)
     columns = _columns(table, len(Y))
-    color_index = -1
-    if isinstance(color, str):
-        if color not in columns:
-            known = f"choose from {', '.join(columns)}" if columns else "pass the table as table=..."
-            raise ValueError(f"color={color!r} is not a column of the table; {known}")
-        if names is not None:
-            columns[color] = read_column(table[color], len(Y), color, names)
-        color_index = list(columns).index(color)
-    elif color is not None:
-        column = read_column(color, len(Y), "color", names)
-        if getattr(color, "name", None) is None:
-            column = replace(column, name="class" if isinstance(column, Classes) else "value")
-        columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
-        color_index = 0
-    elif names is not None:
-        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
+    columns, color_index = _choose_color(color, names, table, columns, len(Y))
     chart = make_flat_chart(Y, space)
     globe = sphere_points(Y, space)
     points, layout = chart.points, "a globe; drag to turn it" if globe is not None else chart.note
@@ -162,6 +147,29 @@ def page(
         "page", __package__, {"bokeh": bokeh, "dots": read_script("dots"), "curved": read_script("curved")}, parts
     )
     return Page(html, len(Y))
+
+
+def _choose_color(
+    color: Any, names: Sequence[str] | None, table: Any, columns: dict[str, Column], n: int
+) -> tuple[dict[str, Column], int]:
+    """Return the columns of the page, and the index of the one that colours the points, −1 for none."""
+    color_index = -1
+    if isinstance(color, str):
+        if color not in columns:
+            known = f"choose from {', '.join(columns)}" if columns else "pass the table as table=..."
+            raise ValueError(f"color={color!r} is not a column of the table; {known}")
+        if names is not None:
+            columns[color] = read_column(table[color], n, color, names)
+        color_index = list(columns).index(color)
+    elif color is not None:
+        column = read_column(color, n, "color", names)
+        if getattr(color, "name", None) is None:
+            column = replace(column, name="class" if isinstance(column, Classes) else "value")
+        columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
+        color_index = 0
+    elif names is not None:
+        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
+    return columns, color_index
 
 
 def _theme_name(dark: Any) -> str:

@@ -138,18 +138,24 @@ def plot(
     _draw_reference(axes, below, theme, projection)
     if chart.period is not None and images is None:
         _draw_copies(axes, Chart(points, period=chart.period), colors, size, theme)
-    if images is not None:
-        drawn = _draw_images(axes, points, images, size, None if column is None else colors)
-    elif len(Y) > MAX_DOTS and not projection and size is None:
-        _draw_density(axes, points, colors)
-        drawn = np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
-    else:
-        drawn = _draw_dots(axes, points, colors, column, size)
+    drawn = _draw_points(axes, points, colors, column, size, images)
     _draw_overlays(axes, points, forces, isolines, theme)
     if isinstance(column, Classes):
         _draw_names(axes, centers, points, column, theme, note, drawn)
     figure: Figure = axes.figure
     return figure
+
+
+def _draw_points(
+    axes: Any, points: Array, colors: Array, column: Column | None, size: float | None, images: Array | None
+) -> Array:
+    """Draw images, a density or dots, and return the boxes (m, 4) in pixels that names should avoid."""
+    if images is not None:
+        return _draw_images(axes, points, images, size, None if column is None else colors)
+    if len(points) > MAX_DOTS and axes.name == "rectilinear" and size is None:
+        _draw_density(axes, points, colors)
+        return np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
+    return _draw_dots(axes, points, colors, column, size)
 
 
 def _draw_overlays(axes: Any, points: Array, forces: Problem | None, isolines: Any, theme: Theme) -> None:
