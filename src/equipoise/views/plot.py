@@ -129,9 +129,7 @@ def plot(
     draw_frame(axes, chart, theme)
     if pairs is not None:
         draw_edges(axes, chart, np.vstack([reference, Y]), pairs, theme)
-    centers = np.empty((0, points.shape[1]))
-    if isinstance(column, Classes):
-        centers = class_centers(points, column, chart.period)
+    centers = _centers(points, column, chart)
     colors = point_colors(column, len(Y), centers, theme)
     if column is None and forces is not None:
         colors[:] = _rgb(theme.muted)
@@ -144,6 +142,11 @@ def plot(
         _draw_names(axes, centers, points, column, theme, note, drawn)
     figure: Figure = axes.figure
     return figure
+
+
+def _centers(points: Array, column: Column | None, chart: Chart) -> Array:
+    """Return the centres of classes; none if the column has no classes."""
+    return class_centers(points, column, chart.period) if isinstance(column, Classes) else points[:0]
 
 
 def _draw_points(
