@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "equipoise"
 RULES = ("unknown", "upward", "cycles", "repeated_names", "private_names")
 PUBLIC_SIGNATURES = {
+    "views.page.page",
     "views.plot.plot",
     "studio.server.serve.serve",
 }  # public functions whose keyword arguments are part of the interface

@@ -20,6 +20,7 @@ PICTURES = {
     "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
     "four_points.py": ["four_points.png"],
+    "geometries.py": ["geometry_hyperbolic.png", "geometry_sphere.png", "geometry_torus.png"],
     "input_kernels.py": ["input_kernels.png"],
     "isolines.py": ["isolines.png"],
     "learned_metric.py": ["learned_metric.png"],
@@ -79,6 +80,14 @@ def test_penalties(tmp_path, monkeypatch, capsys):
     assert missed[0] > 3 * false[0] and false[1] > 3 * missed[1]  # KL(P ‖ Q) and KL(Q ‖ P)
     assert missed[0] == false[1] and missed[2] == false[2]
     assert "SNE() 1.52, TSNE() 3" in text
+
+
+def test_geometries(tmp_path, monkeypatch, capsys):
+    text = run_example("geometries.py", tmp_path, monkeypatch, capsys)
+    kept, distances = printed_numbers(text, "neighbours kept"), printed_numbers(text, "distances")
+    for flat in (0, 4):  # two angles and directions; the next number is that of the torus or the sphere
+        assert kept[flat + 1] > kept[flat] and distances[flat + 1] > distances[flat] + 0.1
+    assert distances[3] > distances[2]  # the tree
 
 
 def test_own_kernel(tmp_path, monkeypatch, capsys):

@@ -31,10 +31,10 @@ def run(args: argparse.Namespace) -> int:
     maps = read_maps(args.maps, args.coordinates)
     evaluated = read_evaluation_data(args, maps)
     labels = class_names(evaluated.dataset, *maps.values())
-    coordinates = {name: one.Y for name, one in maps.items()}
+    measured = {name: one.measured for name, one in maps.items()}
     k = "auto" if args.k is None else args.k
     with shown():
-        comparison = compare(evaluated.dataset.X, coordinates, labels, k=k, metric=evaluated.metric)
+        comparison = compare(evaluated.dataset.X, measured, labels, k=k, metric=evaluated.metric)
     written = save_figure(args, comparison.figure)
     print(f"data                {evaluated.about}\n\n{comparison}")
     report_written(written)

@@ -90,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
                 raise type(interrupt)("before the first map") from None
             interrupted = interrupt
     seconds = time.perf_counter() - start
-    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}")
+    geometry = getattr(method, "geometry_", None)
+    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")
@@ -144,20 +145,21 @@ def _advice(method: Any) -> str:
 def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     from ..evaluate import neighbor_recall, one_nn_error
 
-    Y = method.embedding_
     settings = method.get_params()
-    k = min(10, len(Y) - 1)
+    k = min(10, len(method.embedding_) - 1)
     try:
         for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
             if isinstance(given := settings.get(name), str) and given == "precomputed":
                 raise ValueError(f"X contains {what}, not distances; pass the original table to `equipoise evaluate`")
         metric = settings.get("metric", "euclidean")
-        console.print(f"neighbours kept     {neighbor_recall(dataset.X, Y, k, metric=metric):.1%} of the {k} nearest")
+        console.print(
+            f"neighbours kept     {neighbor_recall(dataset.X, method, k, metric=metric):.1%} of the {k} nearest"
+        )
     except ValueError as error:
         console.print(f"neighbours kept     not measured: {error}")
     if dataset.labels is None:
         return
     try:
-        console.print(f"1-NN class error    {one_nn_error(Y, class_names(dataset)):.1%} (cross-validated)")
+        console.print(f"1-NN class error    {one_nn_error(method, class_names(dataset)):.1%} (cross-validated)")
     except ValueError as error:
         console.print(f"1-NN class error    not measured: {error}")

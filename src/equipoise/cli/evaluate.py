@@ -37,8 +37,7 @@ def run(args: argparse.Namespace) -> int:
     labels = class_names(evaluated.dataset, loaded)
     k = "auto" if args.k is None else args.k
     with shown():
-        Y = loaded.Y if loaded.model is None else loaded.model.method  # which knows whether it has converged
-        report = evaluate(evaluated.dataset.X, Y, labels, k=k, metric=evaluated.metric)
+        report = evaluate(evaluated.dataset.X, loaded.measured, labels, k=k, metric=evaluated.metric)
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
     written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]

@@ -47,6 +47,11 @@ class MapFile:
     others: dict[str, Array]
     model: SavedModel | None = None
 
+    @property
+    def measured(self) -> Any:
+        """The map for measures: the fitted method, if there is one, because it knows the geometry of the map."""
+        return self.Y if self.model is None else self.model.method
+
 
 def add_coordinates(verb: argparse.ArgumentParser) -> None:
     """Add the option --coordinates."""

@@ -33,6 +33,12 @@ def add(verbs: Any) -> None:
     verb.add_argument("--title", metavar="TEXT", help="title of the plot (default: the name of the map)")
     verb.add_argument("--dark", action="store_true", help="use a dark background")
     verb.add_argument(
+        "--geometry",
+        metavar="SPACE",
+        type=geometry_option,
+        help="space of the map: plane, sphere, hyperbolic or torus:PERIOD (default: that of a model, else plane)",
+    )
+    verb.add_argument(
         "--out",
         metavar="FILE",
         type=picture_path,
@@ -53,9 +59,26 @@ def run(args: argparse.Namespace) -> int:
         suggestion = f"choose from {list_names(columns)}" if match is None else f"did you mean {match!r}?"
         raise ValueError(f"{args.map} has no column {color!r}; {suggestion}")
     title = args.title or (loaded.name if color in (None, CLASS) else f"{loaded.name}, {color}")
-    write_bytes(out, render(out.suffix[1:].lower(), Drawing(loaded.Y, columns, color, title, args.dark)))
+    geometry = args.geometry or getattr(loaded.model and loaded.model.method, "geometry_", None)
+    drawing = Drawing(loaded.Y, columns, color, title, args.dark, geometry=geometry)
+    write_bytes(out, render(out.suffix[1:].lower(), drawing))
     report_written([out])
     return 0
+
+
+def geometry_option(text: str) -> Any:
+    """Return the geometry of an option such as torus:50; used as an argparse type."""
+    from ..geometry import Torus, resolve
+
+    name, _, period = text.partition(":")
+    try:
+        if name == "torus" and period:
+            return Torus(float(period))
+        if text == "torus":
+            raise ValueError("a torus needs a period, as in torus:50")
+        return resolve(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _check_coordinates(source: str, loaded: MapFile) -> None:

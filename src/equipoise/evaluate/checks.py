@@ -14,12 +14,13 @@ from ..data.checks import maps
 from ..inputs import Input, Table, is_space, make_input
 from ..neighbors import Graph
 from ..neighbors.vectors import is_euclidean
+from .curved_map import CurvedMap, curved_geometry
 
 K = 15  # neighbours in a report, if there are enough points; chosen
 
 
-def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]:
-    """Check data X and a map Y of the same points, and return them as an `Input` and a `Table`.
+def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table | CurvedMap]:
+    """Check data X and a map Y of the same points, and return both as inputs, as `check_embedding` does with Y.
 
     Parameters
     ----------
@@ -29,12 +30,25 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]
     """
     X = as_array(X)
     n = count_points(X)
-    Y = check_map(Y)
-    if n != len(Y):
+    embedding = check_embedding(Y)
+    if n != embedding.n:
         raise ValueError(
-            f"X has {plural(n, 'point')} and Y has {len(Y):,}; they must be the same points, in the same order"
+            f"X has {plural(n, 'point')} and Y has {embedding.n:,}; they must be the same points, in the same order"
         )
-    return check_data(X, metric), Table(Y, "euclidean")
+    return check_data(X, metric), embedding
+
+
+def check_embedding(Y: Any) -> Table | CurvedMap:
+    """Return a map as an input: its distances are those of its geometry if Y is a fitted method, else straight lines.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d), a fitted method, or a result of this function
+    """
+    if isinstance(Y, Table | CurvedMap):
+        return Y
+    geometry, X = curved_geometry(Y), check_map(Y, curved=True)
+    return Table(X, "euclidean") if geometry is None else CurvedMap(X, geometry)
 
 
 def count_points(X: Any) -> int:
@@ -71,11 +85,18 @@ def is_euclidean_table(X: Any, metric: Any) -> bool:
     return not is_space(X) and is_euclidean(metric)
 
 
-def check_map(Y: Any) -> Array:
+def check_map(Y: Any, *, curved: bool = False) -> Array:
     """Return a map Y (n, d), or the map of a fitted method Y, as float64.
 
-    Raise ValueError unless it has at least three points that are not all at the same position.
+    Raise ValueError unless it has at least three points that are not all at the same position, and, unless `curved`, if
+    it lies in a curved space.
     """
+    geometry = None if curved else curved_geometry(Y)
+    if geometry is not None:
+        raise ValueError(
+            f"this measure uses straight lines in the map, but the map of {type(Y).__name__} lies in {geometry}; use"
+            " equipoise.evaluate(X, method), or pass method.embedding_ to measure straight lines all the same"
+        )
     if hasattr(Y, "fit") and not hasattr(Y, "embedding_"):
         raise ValueError(f"Y is the method {type(Y).__name__}, which is not fitted; call fit(X) first")
     Y = np.ascontiguousarray(maps.check_map(Y))

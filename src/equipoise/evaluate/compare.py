@@ -104,7 +104,6 @@ def compare(
     reports: dict[str, Report] = {}
     first = None
     for name, Y in named.items():
-        Y = getattr(Y, "embedding_", Y)
         try:
             report = measure_map(X, Y, labels, k, metric, first, n_jobs=n_jobs, random_state=seed)
         except ValueError as error:

@@ -34,7 +34,7 @@ def loss(method: Any, X: Any, Y: Any) -> float:
         raise TypeError(
             f"method must be an estimator of equipoise, such as eq.TSNE(), but not Parametric; got {method!r}"
         )
-    Y = check_map(Y)
+    Y = check_map(Y, curved=True)
     d = getattr(method, "n_columns", method.n_components)
     if Y.shape[1] != d:
         name = type(method).__name__

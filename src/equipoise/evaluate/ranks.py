@@ -10,11 +10,10 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
-from ..inputs import Table
 from ..linalg.pca import one_blas_thread, run_on_threads
 from ..methods.estimator import threads
 from ..progress import advance_callback, stage
-from .checks import check_k, check_map, check_pair
+from .checks import check_embedding, check_k, check_pair
 from .measured import Measured, RecallCurve
 from .order import Buffer, Order, make_order
 from .sample import sample_points
@@ -32,8 +31,8 @@ class Neighborhoods:
     Parameters
     ----------
     X : table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
-    Y : array-like, shape (n, d)
-        The map.
+    Y : array-like, shape (n, d), or a fitted method
+        The map; in a curved space, such as a torus, neighbours are those of a fitted method's geometry.
     k : int
         Largest size of a neighbourhood.
     metric : str or callable, default="euclidean"
@@ -70,7 +69,7 @@ class Neighborhoods:
 
     def of_map(self, Y: Any) -> Neighborhoods:
         """Return the neighbourhoods of another map Y (n, d) of the same data; `near_x` is not computed again."""
-        embedding = Table(check_map(Y), "euclidean")
+        embedding = check_embedding(Y)
         if embedding.n != self.n:
             raise ValueError(
                 f"X has {self.n:,} points and Y has {embedding.n:,}; they must be the same points, in the same order"

@@ -17,6 +17,7 @@ from .._types import Array
 from ..data import as_array
 from ..inputs import Input, is_space
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
+from .curved_map import CurvedMap, describe_geometry
 from .density import density_correlation
 from .distances import lowest_stress, shepard, stress
 from .local_isometry import STORED, LocalIsometry, measure_local
@@ -48,6 +49,8 @@ class Report(MapMeasures):
     ----------
     Y : ndarray of shape (n, d)
         The map.
+    geometry : Geometry or None
+        The curved space of the map, whose distances are measured; None for straight lines.
     labels : ndarray of shape (n,) or None
         The class of each point.
     k : int
@@ -77,10 +80,10 @@ class Report(MapMeasures):
         How often the nearest neighbour has a different class, in the map and in the data; None without labels.
     centroid_correlation : Measured or None
         Rank correlation of the distances between class centroids in the data and in the map; None unless there are at
-        least three classes and X is a table with Euclidean distances.
+        least three classes, X is a table with Euclidean distances, and the map is not in a curved space.
     local : LocalIsometry or None
-        How the map stretches the data around up to 2,000 points; None if there are too few neighbours, or above 3,000
-        points unless X is a dense table with Euclidean distances.
+        How the map stretches the data around up to 2,000 points; None if there are too few neighbours, in a curved
+        space, or above 3,000 points unless X is a dense table with Euclidean distances.
     remaining_gain : float or None
         `remaining_gain_` of the fitted method: how much further iterations would lower the loss at most, as a fraction
         of the loss; None if the map was passed as an array.
@@ -108,7 +111,8 @@ class Report(MapMeasures):
     @property
     def subtitle(self) -> str:
         """One line that describes the data, the map and the neighbourhoods."""
-        return f"{self.n:,} points: {self.about}, map in {_dimensions(self.Y.shape[1])}; k = {self.k} neighbours"
+        where = _dimensions(self.Y.shape[1]) if self.geometry is None else describe_geometry(self.geometry)
+        return f"{self.n:,} points: {self.about}, map in {where}; k = {self.k} neighbours"
 
     @property
     def footer(self) -> str:
@@ -127,11 +131,12 @@ class Report(MapMeasures):
     def _limit(self) -> str:
         """A sentence on the stress that no map can fall below."""
         lowest, where = self.lowest_stress, _dimensions(self.Y.shape[1])
+        flat = "" if self.geometry is None else "flat "  # the bound is one on Euclidean distances
         if len(lowest.points) == self.n:
-            return f"No map in {where} has a scale-free stress below {lowest.bound:.3f}."
+            return f"No {flat}map in {where} has a scale-free stress below {lowest.bound:.3f}."
         return (
-            f"No map of {len(lowest.points):,} of the points, drawn at random, in {where} has a scale-free stress below"
-            f" {lowest.bound:.3f}; this map has {lowest.of_map:.3f} on them."
+            f"No {flat}map of {len(lowest.points):,} of the points, drawn at random, in {where} has a scale-free stress"
+            f" below {lowest.bound:.3f}; this map has {lowest.of_map:.3f} on them."
         )
 
     def __str__(self) -> str:
@@ -207,7 +212,8 @@ def evaluate(
         The data.
     Y : array-like of shape (n, d), or a fitted method
         The map, computed by any method of any library; a fitted method contributes its `embedding_`, and whether its
-        loss was still decreasing.
+        loss was still decreasing. The map of a method fitted on a torus or in the hyperbolic plane is measured by the
+        distances of that space. Bare coordinates are measured along straight lines.
     labels : array-like of shape (n,), optional
         The class of each point; adds measures of classes.
     k : int or "auto", default="auto"
@@ -250,16 +256,19 @@ def measure_map(
     data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
-    X, Y = X if data.points is None else data.points, embedding.X  # converted once, not by each measure
+    X, Y = X if data.points is None else data.points, embedding  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
-    has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
+    curved = isinstance(embedding, CurvedMap)
+    has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric) and not curved
     if other is None:
         hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), metric=metric, **sampling)
     else:
         hoods = other.neighborhoods.of_map(Y)
-    bound = other.lowest_stress.bound if other is not None and other.Y.shape[1] == Y.shape[1] else None
+    same = other is not None and other.Y.shape[1] == embedding.X.shape[1]
+    bound = other.lowest_stress.bound if other is not None and same else None
     return Report(
-        Y=Y,
+        Y=embedding.X,
+        geometry=embedding.geometry if isinstance(embedding, CurvedMap) else None,
         labels=None if labels is None else np.asarray(labels),
         k=k,
         about=about,
@@ -275,7 +284,7 @@ def measure_map(
         density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
-        local=_measure_local(data, Y, hoods),
+        local=None if curved else _measure_local(data, embedding.X, hoods),
         remaining_gain=gain,
     )
 

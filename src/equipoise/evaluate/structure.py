@@ -14,6 +14,7 @@ from ..arrays.namespace import check_random_state
 from ..data import check_sparse_table
 from ..inputs import Input
 from .checks import check_labels, check_pair, is_euclidean_table
+from .curved_map import CurvedMap
 from .distances import rank_correlation
 from .measured import Measured
 from .sample import draw_partners, sample_points
@@ -81,6 +82,10 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     correlation : Measured
     """
     _, embedding = check_pair(X, Y)
+    if isinstance(embedding, CurvedMap):
+        raise ValueError(
+            f"centroid_correlation needs centroids, which are not defined in {embedding.geometry}; use triplet_accuracy"
+        )
     if not is_euclidean_table(X, "euclidean"):
         raise ValueError("centroid_correlation needs a table X (n, D), got a metric space; pass its coordinates")
     classes, number = check_labels(labels, embedding.n)

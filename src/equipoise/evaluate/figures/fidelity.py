@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
+from ...views.charts import make_flat_chart
 from ...views.inline import as_json, bokeh_scripts, plot_json, render_page
-from ...views.plane import in_plane
 from ...views.style import COLORS
 from ..map_measures import MapMeasures
 from ..reading import READ, Reading
@@ -38,7 +38,8 @@ def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: st
     """
     bokeh = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
     colorings = shadings(report)
-    points, layout = in_plane(report.Y)
+    chart = make_flat_chart(report.Y, report.geometry)
+    points, layout = chart.points, chart.note
     plots = {"map": _map(report, points, colorings), "shepard": _shepard(report), "recall": _recall(report)}
     items = "".join(
         f'<li><span class="verdict {reading.verdict.replace(" ", "-")}">{_verdict_label(reading.verdict)}</span>'

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...views.plane import in_plane
-from ...views.style import COLORS, as_text, hide_axes, new_figure
+from ...views.chart_drawing import draw_frame
+from ...views.charts import make_flat_chart
+from ...views.style import COLORS, LIGHT, as_text, hide_axes, new_figure
 from ..map_measures import MapMeasures
 from .shading import UNMEASURED, shadings
 from .shepard import distance_bands, sample_pairs
@@ -62,7 +63,9 @@ def as_image(figure: Figure) -> str:
 
 
 def _draw_map(axes: Any, report: MapMeasures) -> None:
-    points, layout = in_plane(report.Y)
+    chart = make_flat_chart(report.Y, report.geometry)
+    points, layout = chart.points, chart.note
+    draw_frame(axes, chart, LIGHT)
     shading = shadings(report)["trust"]
     size = float(np.clip(6000 / report.n, 1.0, 14.0))
     hide_axes(axes)
