@@ -34,6 +34,7 @@ ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define 
 }
 CURVED = {  # tags of classes for curved spaces, and the modules that define them, imported when needed
     "geometry.Sphere": "geometry.sphere",
+    "geometry.Directions": "geometry.sphere",
     "geometry.Torus": "geometry.torus",
     "geometry.TorusPairs": "geometry.torus",
     "geometry.Hyperbolic": "geometry.hyperbolic",
