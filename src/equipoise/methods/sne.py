@@ -80,9 +80,7 @@ class NeighborEmbedding(Embedding):
         if self.g is None:
             return super()._geometry()
         if not (isinstance(self.geometry, str) and self.geometry == "plane"):
-            raise ValueError(
-                f'g is a metric of the plane, but geometry={self.geometry!r}; use geometry="plane" or g=None'
-            )
+            raise ValueError(f"g needs the plane, but geometry={self.geometry!r}; use g=None")
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
@@ -388,10 +386,7 @@ class SphericalSNE(NeighborEmbedding):
         if self.g is not None:
             raise ValueError("SphericalSNE uses the metric of the sphere and does not support g; use g=None")
         if not (isinstance(self.geometry, str) and self.geometry == "sphere"):
-            raise ValueError(
-                f'SphericalSNE has geometry="sphere", not {self.geometry!r}; for another geometry use another method,'
-                " such as TSNE"
-            )
+            raise ValueError(f'SphericalSNE has geometry="sphere", not {self.geometry!r}; use another method')
         from ..geometry import Directions
 
         return Directions()
