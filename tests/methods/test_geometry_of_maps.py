@@ -224,7 +224,7 @@ def test_maps_to_start_from(rng):
         (eq.TSNE(geometry="torus", engine="sampled"), "engine='sampled' works in flat space and on the sphere only"),
         (eq.TSNE(geometry="torus", engine="torch"), "engine='torch' works in flat space and on the sphere only"),
         (eq.UMAP(geometry="torus", engine="negative_sampling"), "negative_sampling.*not with geometry='torus'"),
-        (eq.TSNE(geometry="torus", g=np.eye(2)), "g is a metric of the plane, but geometry='torus'"),
+        (eq.TSNE(geometry="torus", g=np.eye(2)), "g needs the plane, but geometry='torus'"),
         (eq.Parametric(eq.TSNE(geometry="torus")), "Parametric trains in flat space and on the sphere"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
