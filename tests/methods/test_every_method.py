@@ -272,7 +272,9 @@ def test_callbacks_get_iteration_loss_and_map(Method):
         X
     )
     iterations, losses, shapes = zip(*seen, strict=True)
-    assert (np.diff(iterations) > 0).all() and np.isfinite(losses).all()
+    again = np.flatnonzero(np.diff(iterations) <= 0) + 1  # DKPCA tries several starts
+    assert (np.array(iterations)[again] == 0).all() and np.isfinite(losses).all()
+    assert len(again) == (2 if Method is eq.DKPCA else 0)
     assert set(shapes) == {(60, n_components(method))}
     assert np.isin(iterations, method.loss_curve_[:, 0]).all()
 
