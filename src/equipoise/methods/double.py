@@ -124,8 +124,8 @@ class DKPCA(DoubleKernel):
         and so is "spectral" with engine="negative_sampling". Callbacks see each run in turn, with iterations counted
         from 0.
     n_iter : int, "auto" or None, default=500
-        Maximum number of iterations of the run that is kept, as for every Embedding. It is larger than for other methods, because maps from a
-        wide start converge slowly.
+        Maximum number of iterations of the run that is kept, as for every Embedding; more than for other methods,
+        because maps from a wide start converge slowly.
     engine : str, default="auto"
         One of the engines of every Embedding, or "negative_sampling". The latter minimises the loss as umap-learn
         minimises that of UMAP (Draganov & Dohn 2024, figure 4): K_X contains the memberships of UMAP, an edge attracts
