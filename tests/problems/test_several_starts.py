@@ -50,9 +50,10 @@ def test_first_start_is_that_of_a_single_one():
     assert len(brief(eq.DKPCA, n_init=2).problem(X).further_starts) == 1
 
 
-def test_user_supplied_maps_are_the_only_start(rng):
+def test_any_other_init_is_the_only_start(rng):
     Y0 = rng.standard_normal((len(X), 2))
-    assert not brief(eq.DKPCA, init=Y0).problem(X).further_starts
+    for init in (Y0, "random", "pca", "auto"):
+        assert not brief(eq.DKPCA, init=init).problem(X).further_starts
     calls = Interrupt()
     fit = brief(eq.DKPCA, callbacks=[calls]).fit(X, init=Y0)
     assert calls.calls == len(fit.loss_curve_)

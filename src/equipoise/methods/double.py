@@ -118,14 +118,14 @@ class DKPCA(DoubleKernel):
     Parameters
     ----------
     n_init : {1, 2, 3}, default=3
-        Number of initial maps. The first is `init`, which is small unless it is an array. The second is the Laplacian
+        Number of initial maps with init="spectral". The first is the small spectral map. The second is the Laplacian
         eigenmap of the graph of neighbours, spread over 10 kernel lengths to each side; the third, if X contains
-        coordinates or all distances, the principal components, spread over 3. Any `init` other than "spectral" and
-        "auto", also in `fit`, is the only initial map, and so is any with engine="negative_sampling". Callbacks see
-        each run in turn, with iterations counted from 0.
-    n_iter : int, default=500
-        Maximum number of iterations of the run that is kept. It is larger than for other methods, because maps from a
-        wide start converge slowly.
+        coordinates or all distances, the principal components, spread over 3. Any other `init` is the only initial map,
+        and so is "spectral" with engine="negative_sampling". Callbacks see each run in turn, with iterations counted
+        from 0.
+    n_iter : int, "auto" or None, default=500
+        Maximum number of iterations of the run that is kept, as for every Embedding; more than for other methods,
+        because maps from a wide start converge slowly.
     engine : str, default="auto"
         One of the engines of every Embedding, or "negative_sampling". The latter minimises the loss as umap-learn
         minimises that of UMAP (Draganov & Dohn 2024, figure 4): K_X contains the memberships of UMAP, an edge attracts
@@ -168,7 +168,7 @@ class DKPCA(DoubleKernel):
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
         problem, data, neighborhoods = super()._build(X, y, init)
-        if isinstance(problem, SeveralStarts) and init is None and is_default(self.init):
+        if isinstance(problem, SeveralStarts) and init is None and _is_spectral(self.init):
             problem.further_starts = self._wide_starts(problem, data)
         return problem, data, neighborhoods
 
@@ -200,6 +200,6 @@ class DKPCA(DoubleKernel):
         return DoubleKernelPCA(P, kernel)
 
 
-def is_default(init: Any) -> bool:
-    """Return whether DKPCA may try other initial maps too."""
-    return isinstance(init, str) and init in ("auto", "spectral")
+def _is_spectral(init: Any) -> bool:
+    """Return whether `init` is "spectral" and not an array."""
+    return isinstance(init, str) and init == "spectral"
