@@ -80,7 +80,7 @@ class NeighborEmbedding(Embedding):
         if self.g is None:
             return super()._geometry()
         if not (isinstance(self.geometry, str) and self.geometry == "plane"):
-            raise ValueError(f"g is a metric of the plane, but geometry={self.geometry!r}; use one of them")
+            raise ValueError(f'g needs the plane, but geometry={self.geometry!r}; use g=None or geometry="plane"')
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
