@@ -194,7 +194,7 @@ class OfDistance:
         return make_csr(np.exp(log_p - np.repeat(largest, counts)), D2.indices, D2.indptr, D2.shape)
 
     def _warn_if_truncated(self, data: Input) -> None:
-        """Warn if the k nearest neighbours of a sample of points have too little of their affinity."""
+        """Warn if, for sampled points, the k nearest neighbours hold too small a share of the affinity."""
         if self.k >= data.n - 1:
             return
         probes = choose(data.n, min(PROBES, data.n), np.random.RandomState(0))

@@ -162,7 +162,7 @@ def conditional_rows(d2: Any, perplexity: float) -> Any:
 
 
 def saturated_rows(d2: Any, perplexity: float) -> Any:
-    """Return, for each row of d2 (n, k), whether more neighbours than the perplexity are at its smallest distance."""
+    """Return, for each row of d2 (n, k), whether the neighbours at the smallest distance outnumber the perplexity."""
     xp = array_namespace(d2)
     nearest = xp.astype(d2 == xp.min(d2, axis=1, keepdims=True), xp.int64)
     return xp.sum(nearest, axis=1) > perplexity

@@ -171,7 +171,7 @@ def _joined(blocks: list[Matrix]) -> Matrix:
 
 
 def _sparse(block: Array) -> Matrix:
-    """Return the probabilities in a block that are not below `SMALL`, CSR."""
+    """Return a block of probabilities as a CSR matrix, without entries below `SMALL`."""
     return sparse.csr_matrix(np.where(block >= SMALL, block, 0.0))
 
 

@@ -208,7 +208,7 @@ class Problem(ABC):
         """Return an optimisation that has not begun; advance it with its methods `step` and `run`.
 
         The attributes `Y`, `loss_curve` and `n_iter` of the problem change with every step. The parameters are those of
-        `optimize`, except that callbacks must be functions and that `Y0` is the first initial map by default.
+        `optimize`, but callbacks must be functions, and without `Y0` only the first of the initial maps is used.
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         state = self._start(self._starts()[0] if Y0 is None else self._check(Y0))

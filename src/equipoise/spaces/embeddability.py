@@ -140,7 +140,7 @@ def embeddability(space: Any, max_components: int = 3, *, tol: float | None = No
 
 @on_one_blas_thread
 def stress_bound(space: MetricSpace, d: int) -> float:
-    """Return `normalised_stress` of `embeddability` for maps in d dimensions; 0 if all distances are 0."""
+    """Return the lower bound on the normalised stress of maps in d dimensions; 0 if all distances are 0."""
     D, relative = _distances(space, None)
     D = D / (float(D.max()) or 1.0)
     return float(_stress_bounds(D, _Spectrum(D, relative), np.array([d]))[1][0])

@@ -54,7 +54,7 @@ def draw_lines(axes: Any, lines: Sequence[Sequence[Array]], levels: Array, theme
 
 
 def draw_crossings(axes: Any, points: Array, level: Array, levels: Array, theme: Theme = LIGHT) -> None:
-    """Draw the crossings (m, d) of levels with the edges of a graph as dots; `level` (m,) is the level of each."""
+    """Draw a dot at each of the `points` (m, d) where a level crosses an edge; `level` (m,) is the level of each."""
     colors = level_colors(levels, theme)[level]
     axes.scatter(*points.T, s=DOT**2, c=colors, linewidths=0, zorder=3)
 

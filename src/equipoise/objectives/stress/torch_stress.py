@@ -154,7 +154,7 @@ class DeviceStress(Metric):
     def _terms(
         self, e: torch.Tensor, divisor: torch.Tensor, part: slice, misfit: Misfit
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the row sums of a misfit, and the factors of y_i − y_j in half its gradient (1/p of it for powers)."""
+        """Return the row sums of a misfit, and the factors of y_i − y_j in its gradient over 2 (powers: over p)."""
         if misfit.stretched:
             e.clamp_(min=0)
         w = None if self.weights is None else self.weights[part]
