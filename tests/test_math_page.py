@@ -1,6 +1,6 @@
 """Every numbered equation of docs/math.md, written out in float64 with dense matrices, agrees with the code.
 
-`EQUATIONS` holds a check for each number; `ELSEWHERE` names the tests of equations that have a file of their own.
+`EQUATIONS` holds a check for each number; `ELSEWHERE` in support/equations.py names the tests of the other equations.
 Formulas of sections without numbers are in test_math_sections.py.
 """
 
@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.isotonic import IsotonicRegression
 from support.cases import differences, to_dense
+from support.equations import ELSEWHERE
 
 import equipoise as eq
 from equipoise import divergences, kernels
@@ -39,29 +40,6 @@ OFF = ~np.eye(N, dtype=bool)
 C = np.eye(N) - 1 / N
 
 EQUATIONS = {}
-ELSEWHERE = {
-    "G1": "objectives/test_autograd.py::test_autograd_matches_the_closed_form",
-    "G2": "objectives/test_autograd.py::test_autograd_matches_the_closed_form",
-    "V1": "objectives/test_more_divergences.py::test_renyi_is_a_function_of_alpha",
-    **{
-        f"V{number}": "objectives/test_more_divergences.py::test_loss_is_the_plain_formula_and_forces_its_gradient"
-        for number in range(2, 8)
-    },
-    "D3": "objectives/test_pair_objective.py::test_loss_is_the_stated_sum_and_gradient_its_derivative",
-    "D4": "objectives/test_pair_objective.py::test_loss_is_the_stated_sum_and_gradient_its_derivative",
-    "D5": "objectives/test_pair_objective.py::test_contrastive_loss_becomes_t_sne_with_many_negatives",
-    "E1": "spaces/test_embeddability.py::test_euclidean_data_have_no_bound_in_their_dimension",
-    "E2": "spaces/test_embeddability.py::test_identity_e2",
-    "E3": "spaces/test_embeddability.py::test_bound_in_any_dimension_is_the_minimum",
-    "E4": "spaces/test_embeddability.py::test_bound_in_any_dimension_is_the_minimum",
-    "E5": "spaces/test_embeddability.py::test_no_map_beats_the_bounds",
-    "E6": "spaces/test_embeddability.py::test_gap_e6_is_below_every_map_and_exact_in_all_dimensions",
-    "E7": "spaces/test_embeddability.py::test_no_map_beats_the_bounds",
-    "E8": "spaces/test_embeddability.py::test_closed_forms_of_distortion",
-    "E9": "spaces/test_embeddability.py::test_no_map_beats_the_bounds",
-    "E10": "spaces/test_embeddability.py::test_closed_forms_of_distortion",
-    "E11": "spaces/test_comparisons.py::test_gromov_wasserstein_lies_above_its_lower_bounds",
-}
 
 
 def equation(*tags):
@@ -414,17 +392,3 @@ def test_every_numbered_equation_is_checked():
     unchecked = set(tags) - EQUATIONS.keys() - ELSEWHERE.keys()
     assert not unchecked, f"add a check of {sorted(unchecked)} to EQUATIONS, or name its test in ELSEWHERE"
     assert not (EQUATIONS.keys() | ELSEWHERE.keys()) - set(tags), "a check has no equation"
-
-
-@pytest.mark.parametrize("name", sorted(set(ELSEWHERE.values())))
-def test_tests_of_other_equations_exist(name):
-    file, _, function = name.partition("::")
-    assert f"def {function}(" in (ROOT / "tests" / file).read_text(encoding="utf-8")
-
-
-def test_equations_cited_in_the_code_exist():
-    """Comments cite equations as “docs/math.md, eq. (D1)”."""
-    tags = set(re.findall(r"\\tag\{([^}]+)\}", PAGE.read_text(encoding="utf-8")))
-    for file in (ROOT / "src" / "equipoise").rglob("*.py"):
-        for cited in re.findall(r"math\.md, eq\. \(([^)]+)\)", file.read_text(encoding="utf-8")):
-            assert cited in tags, f"{file.name} cites eq. ({cited})"

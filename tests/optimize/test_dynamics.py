@@ -62,6 +62,13 @@ def test_energy_is_conserved_without_friction(Method, h):
     np.testing.assert_array_equal(potential, problem.loss_curve[:, 1])
 
 
+@pytest.mark.skipif("geometry" not in eq.TSNE().get_params(), reason="maps are flat in this version")
+@pytest.mark.parametrize("geometry", ["sphere", "torus", "hyperbolic"])
+def test_energy_is_conserved_in_every_geometry(geometry):
+    total = run(eq.TSNE, 150, 0.1, geometry=geometry).energy_curve[:, 3]
+    assert np.abs(total - total[0]).max() < 1e-3 * total[0]
+
+
 @pytest.mark.parametrize("Method", [eq.TSNE, eq.SphericalSNE])
 def test_energy_error_is_of_second_order(Method):
     h = {eq.TSNE: 0.1, eq.SphericalSNE: 0.008}[Method]

@@ -168,7 +168,7 @@ def _approximate(
     Leverage scores are computed from uniform landmarks. These are kept if their own approximation is the better one,
     which is possible if distances are far from Euclidean.
     """
-    results = []
+    results: list[tuple[Approximation, tuple[Array, Array], Error]] = []
     for by_leverage in (False, True) if plan.sampling == "leverage" and m < n else (False,):
         chosen = _by_leverage(results[0][0], m, plan.k, rng) if by_leverage else choose(n, m, rng)
         found = sketch(chosen)

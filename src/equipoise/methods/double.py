@@ -120,9 +120,9 @@ class DKPCA(DoubleKernel):
     n_init : {1, 2, 3}, default=3
         Number of initial maps. The first is `init`, which is small unless it is an array. The second is the Laplacian
         eigenmap of the graph of neighbours, spread over 10 kernel lengths to each side; the third, if X contains
-        coordinates or all distances, the principal components, spread over 3. An array, as the parameter `init` or in
-        `fit`, is the only initial map, and so is `init` with engine="negative_sampling". Callbacks see each run in
-        turn, with iterations counted from 0.
+        coordinates or all distances, the principal components, spread over 3. Any `init` other than "spectral" and
+        "auto", also in `fit`, is the only initial map, and so is any with engine="negative_sampling". Callbacks see
+        each run in turn, with iterations counted from 0.
     n_iter : int, default=500
         Maximum number of iterations of the run that is kept. It is larger than for other methods, because maps from a
         wide start converge slowly.
@@ -168,7 +168,7 @@ class DKPCA(DoubleKernel):
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
         problem, data, neighborhoods = super()._build(X, y, init)
-        if isinstance(problem, SeveralStarts) and init is None and isinstance(self.init, str):
+        if isinstance(problem, SeveralStarts) and init is None and is_default(self.init):
             problem.further_starts = self._wide_starts(problem, data)
         return problem, data, neighborhoods
 
@@ -198,3 +198,8 @@ class DKPCA(DoubleKernel):
         if self._samples_edges():
             return pair_objective(P, kernel, SquaredDifference(), NEGATIVES)
         return DoubleKernelPCA(P, kernel)
+
+
+def is_default(init: Any) -> bool:
+    """Return whether DKPCA may try other initial maps too."""
+    return isinstance(init, str) and init in ("auto", "spectral")

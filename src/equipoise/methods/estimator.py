@@ -57,7 +57,7 @@ FEW, WIDTH = 2.5e6, 400
 # Fits of more points take more iterations by default, and warn if they stop early (benchmarks/results/convergence.md).
 FEW_POINTS, MORE_ITERATIONS = 10_000, 500
 # Remaining gain, as a fraction of the loss, above which they warn, for a given and for the default number of
-# iterations; chosen. After the default 500, t-SNE of 70,000 images had 8 %.
+# iterations; chosen. After the default 500, t-SNE of 70,000 images had 8 %, of 141,480 network connections 29 %.
 LARGE_GAIN, LARGE_BY_DEFAULT = 0.05, 0.1
 
 

@@ -29,8 +29,8 @@ def remaining_gain(curve: Sequence[tuple[int, float]], start: int = 0) -> float:
 
     The loss E is taken to approach its limit as 1/t after t iterations, like the bound for gradient descent on convex
     functions (Nesterov 2004, section 2.1.5). If t' iterations had the loss E', the limit is then below E by
-    (E' − E) · t'/(t − t') (docs/math.md, eq. C1). t' is the last report in the first three quarters of the iterations.
-    On the data of benchmarks/convergence.py the estimate was above the later decrease in every run, 1.2 to 2.8 times.
+    (E' − E) · t'/(t − t') (docs/math.md, eq. (R1)). t' is the last report in the first three quarters.
+    For t-SNE, from 300 iterations on, it was 1 to 3 times the decrease that followed (benchmarks/convergence.py).
 
     Parameters
     ----------
