@@ -32,6 +32,17 @@ ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define 
     "inputs.device_table.DeviceTable": "inputs.device_table",
     "device.rows.Rows": "arrays.device_csr",
 }
+CURVED = {  # tags of classes for curved spaces, and the modules that define them, imported when needed
+    "geometry.Sphere": "geometry.sphere",
+    "geometry.Directions": "geometry.sphere",
+    "geometry.Torus": "geometry.torus",
+    "geometry.TorusPairs": "geometry.torus",
+    "geometry.Hyperbolic": "geometry.hyperbolic",
+    "geometry.HyperbolicPairs": "geometry.hyperbolic",
+    "engines.curved.CurvedExact": "engines.curved_exact",
+    "engines.curved.TorusGrid": "engines.mesh.curved_mesh",
+    "engines.curved.PolarGrid": "engines.mesh.curved_mesh",
+}
 NOT_STATE = ("_problem", "_objective")  # attributes of a method for inspection only, in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
@@ -215,6 +226,8 @@ def _make(path: str | Path, tag: str, state: Any) -> Any:
     tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
         _import_torch_module(path, tag)
+    elif tag in CURVED:
+        import_module(f".{CURVED[tag]}", __package__)
     kind: Any = from_tag(tag)
     if kind is None:
         raise ValueError(

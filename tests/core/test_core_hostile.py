@@ -99,8 +99,9 @@ def broken_objects():
         _core.Kernel.tabulated(one, first, scale) for first in (0, 16319) for scale in (np.nan, -1.0, 0.0, np.inf)
     ]
     kernels += [_core.Misfit.logarithmic(16, 1e-300), _core.Misfit.relative(1, np.inf, True, True)]
-    unset = [kind.__new__(kind) for kind in (_core.Csr, _core.Mesh, _core.Misfit)]
-    return [*matrices, empty, wide, full, *meshes, *kernels, *unset]
+    unset = [kind.__new__(kind) for kind in (_core.Csr, _core.Mesh, _core.Misfit, _core.Space)]
+    spaces = [_core.Space.torus(np.ones(d)) for d in (0, 1, 2, 3, 5)] + [_core.Space.hyperbolic_plane(1e-300)]
+    return [*spaces, *matrices, empty, wide, full, *meshes, *kernels, *unset]
 
 
 OBJECTS = broken_objects()
@@ -137,7 +138,7 @@ def replacements(value):
 
 def test_every_name_of_the_core_has_a_call():
     names = {name for name in dir(_core) if not name.startswith("_") and callable(getattr(_core, name))}
-    for kind in (_core.Kernel, _core.Misfit):  # made by static methods
+    for kind in (_core.Kernel, _core.Misfit, _core.Space):  # made by static methods
         names.remove(kind.__name__)
         members = inspect.getmembers(kind, callable)
         names |= {f"{kind.__name__}.{name}" for name, _ in members if not name.startswith("_")}

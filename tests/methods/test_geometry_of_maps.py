@@ -1,5 +1,8 @@
 """Methods in every geometry: gradients, limits, invariances, saving, transform, errors."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -239,3 +242,16 @@ def test_evaluated_loss_and_output_names():
     assert list(method.get_feature_names_out()) == ["tsne0", "tsne1", "tsne2"]
     assert eq.TSNE(geometry="sphere", n_components=1, n_iter=5, random_state=0).fit(X).embedding_.shape == (60, 2)
     assert isinstance(KNeighborsClassifier(1).fit(method.embedding_, eq_labels(60)), KNeighborsClassifier)
+
+
+def test_models_load_in_a_fresh_process(tmp_path):
+    for geometry in ("sphere", "torus", "hyperbolic"):
+        for engine in ("exact", "grid"):
+            eq.save(method_in("TSNE", geometry, engine=engine, n_iter=3).fit(X), tmp_path / f"{geometry}-{engine}.eqz")
+    code = (
+        "import equipoise as eq, pathlib, sys\n"
+        "for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):\n"
+        "    print(type(eq.load(path).geometry_).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Hyperbolic", "Hyperbolic", "Sphere", "Sphere", "Torus", "Torus"]

@@ -46,7 +46,7 @@ def valid_calls() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from geodesic_calls()
     yield from neighbor_calls()
     for dtype in (np.float32, np.float64):
-        for calls in (csr_calls, force_calls, mesh_calls, affinity_calls, stress_calls):
+        for calls in (csr_calls, force_calls, curved_calls, mesh_calls, affinity_calls, stress_calls):
             yield from calls(np.random.RandomState(0), dtype)
     yield from float32_calls(np.random.RandomState(0))
 
@@ -80,6 +80,26 @@ def force_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     gradient, gains = rng.standard_normal((N, 2)), {"velocity": np.ones((N, 2), dtype), "gain": np.ones((N, 2), dtype)}
     rates = dict.fromkeys(("rate", "momentum", "gain_up", "gain_down", "turned", "min_gain", "max_step"), 0.5)
     yield "momentum_step", {"gradient": gradient, **gains, **rates}
+
+
+def curved_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "Space.torus", {"period": np.array([2.0, 3.0])}
+    yield "Space.hyperbolic_plane", {"radius": 2.0}
+    kernels = _core.Kernel.gaussian(), _core.Kernel.tabulated(**table())
+    for space, d in ((_core.Space.torus(np.full(5, 2.0)), 5), (_core.Space.hyperbolic_plane(2.0), 2)):
+        Y = rng.standard_normal((N, d)).astype(dtype)
+        sums = {"potential": np.empty(N), "force": np.empty((N, d)), "threads": 2}
+        field = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, d)), "threads": 2}
+        for kernel in kernels:
+            of = {"space": space, "kernel": kernel}
+            for weights in (np.float32, np.float64):
+                yield "curved_edges_dense", {**of, "b": -1.0, "A": np.ones((N, N), weights), "Y": Y, **sums}
+                stored = {"A": graph(), "values": np.ones(N * K, weights), "targets": Y.copy(), "Y": Y}
+                yield "curved_edges_sparse", {**of, "b": -1.0, **stored, **sums}
+            yield "curved_field", {**of, "charges": np.ones((N, 2)), "targets": Y.copy(), "Y": Y, **field}
+    state = {"Y": rng.standard_normal((N, 2)).astype(dtype), "velocity": np.ones((N, 2), dtype), "threads": 2}
+    yield "hyperbolic_move", {"radius": 2.0, "step": np.ones((N, 2), dtype), **state}
+    yield "hyperbolic_translate", {"radius": 2.0, "c0": 0.5, "c1": -0.5, **state}
 
 
 def mesh_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -127,6 +147,11 @@ def stress_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    Y = rng.standard_normal((N, 2)).astype(np.float32)
+    rings = {"reach": 0.5, "angles": np.linspace(0, 6, N), "starts": np.array([0, 4, 4, N])}
+    out = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, 2)), "threads": 2}
+    near = {"space": _core.Space.hyperbolic_plane(2.0), **table(), **rings, "targets": Y.copy(), "Y": Y}
+    yield "polar_near", {**near, "charges": np.ones((N, 2)), **out}
     for d in (1, 2, 3, 9):
         Y = rng.standard_normal((N, d)).astype(np.float32)
         edges = {"kernel": _core.Kernel.gaussian(), "A": graph(), "values": np.ones(N * K, np.float32)}

@@ -67,7 +67,7 @@ def check_edge_sampling(method: Any, negatives: Any, geometry: Geometry) -> None
         raise ValueError('engine="negative_sampling" has its own optimiser; use optimizer=None or another engine')
     if type(geometry) is not Flat:
         raise ValueError(
-            f'engine="negative_sampling" needs a map in flat space, not in {type(geometry).__name__}; use another'
+            f'engine="negative_sampling" needs a map in flat space, not geometry={method.geometry!r}; use another'
             " engine"
         )
 

@@ -45,9 +45,11 @@ def _space(state: dict[str, Any]) -> Described:
 
 
 # In 0.1.0 MDS had separate classes for its input; now it uses `inputs.Input`.
+# All spheres were unit spheres.
 CHANGES: dict[str, Callable[[dict[str, Any]], Described]] = {
     "dissimilarities.Table": _table,
     "dissimilarities.Given": lambda state: _distances(state["D"]),
     "dissimilarities.KnownPairs": lambda state: _distances(state["known"]),
     "dissimilarities.InSpace": _space,
+    "geometry.Sphere": lambda state: ("geometry.Sphere", {"radius": 1.0, **state}),
 }
