@@ -98,7 +98,7 @@ def page(args: Any, title: str, where: dict[str, Any], results: dict[str, list[d
             f'`TSNE(geometry="{name}")`',
             runs[-1]["geometry"],
             runs[-1]["engine"],
-            f"{whole[name]:.1f} ({', '.join(f'{r["seconds"]:.1f}' for r in runs)})",
+            f"{whole[name]:.1f} ({', '.join(format(r['seconds'], '.1f') for r in runs)})",
             f"{whole[name] / whole['plane']:.2f}",
             f"{steps[name]:.1f}",
             f"{steps[name] / steps['plane']:.2f}",
@@ -112,7 +112,7 @@ def page(args: Any, title: str, where: dict[str, Any], results: dict[str, list[d
         *common.header(f"Maps in other geometries: {title}", command, where),
         *common.table(columns, rows),
         "",
-        f"Medians over {args.rounds} rounds of fresh processes, the geometries in turn, {args.n_iter} iterations. Sizes",
+        f"Medians over {args.rounds} rounds of fresh processes, geometries in turn, {args.n_iter} iterations. Sizes",
         'are those of "auto", in kernel lengths. 1-NN accuracy: how often the nearest point on the map has the same',
         f"label, for {JUDGED} random points, by the distances of the geometry.",
     ]

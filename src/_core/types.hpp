@@ -77,7 +77,7 @@ struct Kernel {
 };
 
 // A curved space of maps, in which pairs have a squared distance d2 and a direction v = ½ ∂d2/∂y_i; docs/math.md,
-// section 16. Flat space needs none.
+// section 21. Flat space needs none.
 struct Space {
     enum class Kind {
         torus,       // differences are wrapped to the nearest image; period[c] along axis c

@@ -91,6 +91,7 @@ def test_isometries_keep_distances(rng):
 def test_steps_in_the_hyperbolic_plane_follow_geodesics(rng):
     plane = Hyperbolic(2.0)
     U, step, velocity = 3 * rng.standard_normal((3, 50, 2))
+    step /= 20  # steps of more than half a radius are shortened
     end, moved = plane.move(U, step, velocity, centred=False)
     assert_allclose(np.sqrt(plane.pairs.between(end, U)[0]), np.linalg.norm(step, axis=1))
     assert_allclose(np.linalg.norm(moved, axis=1), np.linalg.norm(velocity, axis=1))  # transport keeps lengths
@@ -224,3 +225,17 @@ def test_user_defined_distances_that_cannot_be_used(rng):
 
     with pytest.raises(ValueError, match=r"retract of the geometry Retracts returned an array of shape \(4, 1\)"):
         UserGeometry(Retracts()).project(Y)
+
+
+def test_points_too_far_from_the_origin_are_refused():
+    plane = Hyperbolic(2.0)
+    far = np.array([[28.0, 0.0], [-28.0, 0.0]], np.float32)
+    plane.move(far, 0 * far, 0 * far, centred=True)
+    with pytest.raises(FloatingPointError, match=r"extends to 15 times the radius of curvature 2, .*radius=8"):
+        plane.move(30 / 28 * far, 0 * far, 0 * far, centred=True)
+    far = far.astype(np.float64)
+    plane.move(2 * far, 0 * far, 0 * far, centred=True)
+    step = np.array([[9.0, 0.0], [0.0, 0.1]])
+    end, velocity = plane.move(0 * step, step, step, centred=False)
+    assert_allclose(end, velocity)
+    assert_allclose(end, [[1.0, 0.0], [0.0, 0.1]])  # at most half a radius

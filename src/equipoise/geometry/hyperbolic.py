@@ -15,6 +15,9 @@ from ..kernels import Kernel
 from .flat import Geometry
 from .sizes import check_size, room
 
+LONGEST = 0.5  # longest step, in units of R: forces change over this length; chosen
+# Largest distance from the origin, in units of R, relative to that at which the Poincaré disk is rounded to its rim.
+FARTHEST = 0.9
 SAMPLE = 1000  # points from which the curvature of Σ d² is estimated; chosen
 THREADS = 2  # a step of 70,000 points takes a few milliseconds
 DISK = 3.0  # radius of the disk, in units of R, that gets the area of a map in the plane; chosen
@@ -86,7 +89,7 @@ class HyperbolicPairs:
     """Pairs in the hyperbolic plane of curvature −1/R², in normal coordinates u = R r e(t).
 
     sinh²(d/2) = sinh²((r_i − r_j)/2) + sinh r_i sinh r_j sin²((t_i − t_j)/2), which has no cancellation, and
-    d2 = R² d² (docs/math.md, eq. H1).
+    d2 = R² d² (docs/math.md, eq. H2).
 
     Parameters
     ----------
@@ -139,7 +142,7 @@ class Hyperbolic(Geometry):
     ----------
     radius : float or "auto", default="auto"
         The radius of curvature R. A large radius gives the flat plane. "auto": a disk of radius 3R has the area that a
-        map in the plane takes (docs/math.md, section 16).
+        map in the plane takes (docs/math.md, section 21).
     """
 
     radius: Any = "auto"
@@ -193,17 +196,32 @@ class Hyperbolic(Geometry):
     def move(self, U: Array, step: Array, velocity: Array, *, centred: bool) -> tuple[Array, Array]:
         """Return the ends of the geodesics with the initial velocities `step`, and `velocity` transported along them.
 
-        Both are given in the orthonormal frame of `tangent`. With `centred`, an isometry then moves the mean of U to
-        the origin. On the hyperboloid −X0² + ‖X‖² = −1 all of this is linear in X: a geodesic of length D is
-        X cosh D + T sinh D for its unit tangent T, parallel transport adds to a vector its component along T times
-        T (cosh D − 1) + X sinh D, and the isometry that moves C to the origin is a Lorentz boost.
+        Both are given in the orthonormal frame of `tangent`, and shortened where a step is longer than LONGEST · R.
+        With `centred`, an isometry then moves the mean of U to the origin. On the hyperboloid −X0² + ‖X‖² = −1 all of
+        this is linear in X: a geodesic of length D is X cosh D + T sinh D for its unit tangent T, parallel transport
+        adds to a vector its component along T times T (cosh D − 1) + X sinh D, and the isometry that moves C to the
+        origin is a Lorentz boost.
         """
         U, velocity = np.array(U, order="C"), np.array(velocity, dtype=U.dtype, order="C")
-        _core.hyperbolic_move(self.radius, np.array(step, dtype=U.dtype, order="C"), U, velocity, THREADS)
+        step = np.array(step, dtype=U.dtype, order="C")
+        if (step**2).max(initial=0.0) > (LONGEST * self.radius) ** 2 / 2:  # no test of each step where none is long
+            shrink = LONGEST * self.radius / np.maximum(polar(step)[0], LONGEST * self.radius)
+            step, velocity = (np.ascontiguousarray(V * shrink, dtype=U.dtype) for V in (step, velocity))
+        _core.hyperbolic_move(self.radius, step, U, velocity, THREADS)
         if centred:
             mean = self._mean(U)
             _core.hyperbolic_translate(self.radius, float(mean[0]), float(mean[1]), U, velocity, THREADS)
+        self._check_extent(U)
         return U, velocity
+
+    def _check_extent(self, U: Array) -> None:
+        """Raise FloatingPointError if a point is so far from the origin that its precision does not resolve it."""
+        limit = -FARTHEST * float(np.log(np.finfo(U.dtype).eps)) * self.radius
+        if (U**2).max(initial=0.0) > limit**2 / 2 and (largest := float(polar(U)[0].max())) > limit:
+            raise FloatingPointError(
+                f"the map extends to {largest / self.radius:.0f} times the radius of curvature {self.radius:.3g}, more"
+                f" than {U.dtype} resolves; use Hyperbolic(radius={4 * self.radius:.2g}) or larger"
+            )
 
     def retract(self, U: Array) -> Array:
         return self.translated(U, self._mean(U))

@@ -25,7 +25,7 @@ class Sphere(Geometry):
     Parameters
     ----------
     radius : float or "auto", default=1.0
-        "auto": the radius at which the sphere has the area that a map in the plane takes (docs/math.md, section 16).
+        "auto": the radius at which the sphere has the area that a map in the plane takes (docs/math.md, section 21).
     """
 
     radius: Any = 1.0

@@ -23,7 +23,7 @@ from .sizes import check_size, room
 class TorusPairs:
     """Pairs on the torus: every component of u_i − u_j is wrapped to the nearest image.
 
-    v = u_i − u_j after wrapping and d2 = ‖v‖² (docs/math.md, eq. T1).
+    v = u_i − u_j after wrapping and d2 = ‖v‖² (docs/math.md, eq. H1).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The field in the hyperbolic plane: a polar mesh, Fourier transforms over the angle, matrices over the radius.
 
-docs/math.md, section 17, has the equations.
+docs/math.md, section 21, has the equations.
 """
 
 from __future__ import annotations

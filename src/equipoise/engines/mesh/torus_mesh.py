@@ -1,4 +1,4 @@
-"""The field on a torus: a periodic mesh, without padding (docs/math.md, section 17)."""
+"""The field on a torus: a periodic mesh, without padding (docs/math.md, section 21)."""
 
 from __future__ import annotations
 
