@@ -8,9 +8,7 @@ from sklearn.metrics import pairwise_distances
 from support.cases import misaligned
 
 import equipoise as eq
-from equipoise import _core
 from equipoise.neighbors import search as neighbors
-from equipoise.neighbors.cells import Cells
 from equipoise.neighbors.search import Searcher, nearest_in_matrix, nearest_neighbors
 
 
@@ -61,27 +59,6 @@ def test_neighbors_are_identical_for_any_number_of_threads(rng, metric):
         [Searcher(X, metric, n).nearest(new, 12) for n in (1, 2, 4)],
     ):
         assert len({graph.indices.tobytes() + graph.distances.tobytes() for graph in graphs}) == 1
-
-
-def test_each_thread_of_a_scan_runs_faiss_on_one_thread(rng, monkeypatch):
-    import faiss
-
-    threads, knn = [], faiss.knn
-
-    def record(Q, points, k):
-        threads.append(faiss.omp_get_max_threads())
-        return knn(Q, points, k)
-
-    monkeypatch.setattr(faiss, "knn", record)
-    tight_clusters = rng.standard_normal((10, 12))[np.arange(2000) % 10] + 1e-5 * rng.standard_normal((2000, 12))
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(3)
-    try:
-        nearest_neighbors(tight_clusters, 5, n_threads=2)
-        assert faiss.omp_get_max_threads() == 3
-    finally:
-        faiss.omp_set_num_threads(before)
-    assert set(threads) == {1}
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "inner_product", "chebyshev"])
@@ -201,60 +178,6 @@ def test_disconnected_graph_gives_a_finite_map(rng):
     Y = eq.TSNE(perplexity=5, engine="grid", random_state=0).fit_transform(X)
     apart = pairwise_distances(Y[:60], Y[60:]).min()
     assert np.isfinite(Y).all() and apart > np.median(pairwise_distances(Y[:60]))
-
-
-def test_core_nearest_matches_argsort(rng):
-    dots, norms = rng.integers(-9, 9, (40, 700)).astype(np.float32), rng.integers(0, 9, 700).astype(np.float32)
-    for k in (1, 7, 91, 700):
-        out = np.empty((40, k), np.int32)
-        _core.nearest(dots, norms, out)
-        assert_array_equal(out, np.argsort(norms - 2 * dots, axis=1, kind="stable")[:, :k])  # ties go to the first
-    with pytest.raises(ValueError, match="as many as dots"):
-        _core.nearest(dots[:, :3].copy(), norms[:3].copy(), np.empty((40, 4), np.int32))
-
-
-@pytest.mark.parametrize("compared", [1024, 60])  # all centres of the 252 cells, or only those of a few regions
-def test_cells_reach_the_measured_recall(rng, monkeypatch, compared):
-    monkeypatch.setattr("equipoise.neighbors.cells.COMPARED", compared)
-    X = rng.standard_normal((4000, 8)).astype(np.float32)
-    cells = Cells(X, X, 2)
-    exact = nearest_neighbors(X.astype(np.float64), 20).indices
-    for min_recall in (0.8, 0.95, 1.0):
-        found, measured = cells.search_with_recall(20, min_recall)
-        assert not (found == np.arange(4000)[:, None]).any()
-        recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
-        assert measured >= min_recall and recall >= min_recall - 0.02  # measured on a sample of 500 of the 4,000 rows
-
-
-def test_cells_block_size_does_not_change_the_result(rng, monkeypatch):
-    X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # integers: products are exact for any block shape
-    cells = Cells(X, X, 2)
-    whole = cells.search(10, 20)
-    monkeypatch.setattr("equipoise.neighbors.cells.FIXED_ENTRIES", 2000)
-    assert_array_equal(cells.search(10, 20), whole)
-
-
-def test_cells_are_identical_for_any_number_of_threads(rng):
-    X = rng.standard_normal((3000, 8)).astype(np.float32)
-    one, two = Cells(X, X, 1), Cells(X, X, 2)
-    (found, recall), (also_found, also_recall) = (cells.search_with_recall(10, 0.9) for cells in (one, two))
-    assert recall == also_recall
-    assert_array_equal(found, also_found)
-    assert_array_equal(one.search(10, 20), two.search(10, 20))
-
-
-def test_cells_smaller_than_k_use_further_cells(rng):
-    X = rng.standard_normal((2000, 6)).astype(np.float32)
-    found = Cells(X, X, 1).search(300, 1)  # a cell contains about 11 points
-    assert all(len(np.unique(row)) == 300 for row in found)
-    assert not (found == np.arange(2000)[:, None]).any()
-
-
-def test_cells_of_duplicated_points(rng):
-    X = np.repeat(rng.standard_normal((40, 6)), 50, axis=0).astype(np.float32)
-    found = Cells(X, X, 2).search(49, 1)
-    assert_array_equal(found // 50, np.repeat(np.arange(2000)[:, None] // 50, 49, axis=1))
-    assert not (found == np.arange(2000)[:, None]).any()
 
 
 def test_repr_of_a_graph_is_one_line(rng):

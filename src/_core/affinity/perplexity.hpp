@@ -118,10 +118,13 @@ EQ_INLINE double squared_distance(const double *x, const double *y, std::int64_t
     return lanes[0] + tail;
 }
 
-inline void pair_distances(Points<double> X, const std::int32_t *neighbors, int k, double *d2, int threads) {
-    parallel_for(X.n, 64, threads, [&](std::int64_t first, std::int64_t last, int) {
-        for (std::int64_t i = first; i < last; ++i)
+inline void pair_distances(Points<double> X, const std::int32_t *neighbors, int k, const std::int32_t *rows,
+                           std::int64_t count, double *d2, int threads) {
+    parallel_for(count, 64, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t p = first; p < last; ++p) {
+            const std::int64_t i = rows[p];
             for (int t = 0; t < k; ++t) d2[i * k + t] = squared_distance(X.row(i), X.row(neighbors[i * k + t]), X.d);
+        }
     });
 }
 

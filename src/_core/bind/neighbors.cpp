@@ -1,4 +1,4 @@
-// Bindings of neighbours: distances of listed pairs, selection of the nearest, and exact ranks.
+// Bindings of neighbours: distances of listed pairs, and exact ranks.
 #include "neighbors/ranks.hpp"
 
 #include "bind/common.hpp"
@@ -99,36 +99,27 @@ template <class Source> void bind_ranks(nb::module_ &m, const char *nearest, con
 void bind_neighbors(nb::module_ &m) {
     m.def(
         "pair_distances",
-        [](Matrix<double> X, Matrix<std::int32_t> neighbors, OutMatrix<double> d2, int threads) {
+        [](Matrix<double> X, Matrix<std::int32_t> neighbors, Vector<std::int32_t> rows, OutMatrix<double> d2,
+           int threads) {
             const std::size_t n = X.shape(0), k = neighbors.shape(1);
             require(neighbors.shape(0) == n, "neighbors must have shape (n, k) for X (n, D)");
             require(d2.shape(0) == n && d2.shape(1) == k, "d2 must have the shape of neighbors, (n, k)");
-            bool valid = true;
-            for (std::size_t t = 0; t < n * k; ++t)
-                valid &= neighbors.data()[t] >= 0 && std::size_t(neighbors.data()[t]) < n;
-            require(valid, "neighbors must be rows of X, from 0 to n - 1");
             require(k <= MOST_COLUMNS, "neighbors must have fewer than 2^31 columns");
+            bool valid = true;
+            for (std::size_t t = 0; t < rows.shape(0); ++t) {
+                require(rows(t) >= 0 && std::size_t(rows(t)) < n, "rows must be rows of X, from 0 to n - 1");
+                const std::int32_t *const listed = neighbors.data() + std::size_t(rows(t)) * k;
+                for (std::size_t s = 0; s < k; ++s) valid &= listed[s] >= 0 && std::size_t(listed[s]) < n;
+            }
+            require(valid, "neighbors must be rows of X, from 0 to n - 1");
             keep_apart(neighbors, d2);
+            keep_apart(rows, d2);
             eq::ReleaseGil release;
-            backend().pair_distances(data_rows(X), neighbors.data(), int(k), d2.data(), threads);
+            backend().pair_distances(data_rows(X), neighbors.data(), int(k), rows.data(), std::int64_t(rows.shape(0)),
+                                     d2.data(), threads);
         },
-        array("X"), array("neighbors"), array("d2"), "threads"_a,
-        "Squared Euclidean distances (n, k) between each row of X and its listed neighbours.");
-    m.def(
-        "nearest",
-        [](Matrix<float> dots, Vector<float> norms, OutMatrix<std::int32_t> out) {
-            require(norms.shape(0) == dots.shape(1), "norms must have one element per column of dots");
-            require(out.shape(0) == dots.shape(0), "out must have one row per row of dots");
-            require(out.shape(1) >= 1 && out.shape(1) <= dots.shape(1),
-                    "out must have between 1 column and as many as dots");
-            require(dots.shape(1) <= MOST_POINTS, "dots must have fewer than 2^31 columns");
-            eq::ReleaseGil release;
-            require(backend().nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)),
-                                      std::int64_t(dots.shape(1)), std::int64_t(out.shape(1)), out.data()),
-                    "a row has too few values norm - 2 dot that are not NaN");
-        },
-        array("dots"), array("norms"), array("out"),
-        "The columns of the smallest norm - 2 dot in each row, in ascending order.");
+        array("X"), array("neighbors"), array("rows"), array("d2"), "threads"_a,
+        "Squared Euclidean distances (n, k) between the given rows of X and their listed neighbours.");
     bind_ranks<FromPoints>(m, "nearest_of_points", "ranks_of_points");
     bind_ranks<FromRows>(m, "nearest_of_rows", "ranks_of_rows");
 }

@@ -10,7 +10,8 @@ property and are not used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_QUERY_ROWS
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
-from .cells import Cells, faiss_threads, scan, without_self
+from ..linalg.pca import openmp_threads, run_on_threads
+from .cells import Cells
+from .panels import QueryScan, scan
 from .sparse import SparseSearcher
 from .vectors import (
     Graph,
@@ -45,7 +48,7 @@ MIN_RECALL = 0.99
 EXACT_WORK = 5e10  # largest n² · D for a scan of all pairs: about a second; chosen
 MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaust the system's threads
 FAR = 1e15  # largest coordinate of a new row, in units of the extent of the data: float32 squares overflow at 1e38
-BLOCK = 2**25  # bytes of the temporary arrays of a block, 32 MB; each row is computed on its own
+BLOCK = 2**20  # bytes of the temporary arrays of a block that is scaled, 1 MB: fits the second-level cache
 
 
 def nearest_neighbors(
@@ -103,9 +106,9 @@ def nearest_neighbors(
     vectors = make_vectors(X, metric)
     if vectors is None:
         return _scan_by_metric(X, k, metric)
-    indices, recall = _search(vectors, k, n_threads, min_recall)
+    indices, order, recall = _search(vectors, k, n_threads, min_recall)
     # The search uses float32; the distances, which determine the affinities, are computed again in float64.
-    return Graph(indices, vectors.own_distances(indices, n_threads), recall)
+    return Graph(indices, vectors.own_distances(indices, n_threads, order), recall)
 
 
 def check_n_threads(n_threads: Any) -> None:
@@ -148,10 +151,14 @@ class Searcher:
     def _candidates(self, vectors: Vectors, Q: Array, width: int) -> Array:
         """Return the indices (m, width) of the vectors nearest to each query, as computed in float32."""
         if not hasattr(self, "_base"):
-            self._unit = UnitScale(vectors.base)
-            self._base = self._unit.float32(vectors.base)
-        with faiss_threads(self.n_threads), np.errstate(over="ignore"):
+            self._unit = UnitScale(vectors.base, self.n_threads)
+            self._base = self._unit.float32(vectors.base, self.n_threads)
+            self._scan = QueryScan(self._base, self.n_threads) if vectors.search == "l2" else None
+        with np.errstate(over="ignore"):
             queries = np.clip(self._unit.float32(Q), -FAR, FAR)
+        if self._scan is not None:
+            return self._scan.nearest(queries, width)
+        with faiss_threads(self.n_threads):
             return _in_blocks(_faiss_scan(self._base, vectors.search), queries, width)
 
 
@@ -174,22 +181,56 @@ class UnitScale:
     This prevents overflow and underflow of their squares in float32.
     """
 
-    def __init__(self, V: Array):
-        self.center = V.mean(axis=0)
-        largest = max(np.abs(V[rows] - self.center).max() for rows in _query_blocks(len(V), 16 * V.shape[1]))
-        self.scale = max(largest, np.finfo(np.float64).tiny)
+    def __init__(self, V: Array, n_threads: int = 1):
+        blocks = _query_blocks(len(V), 16 * V.shape[1])
+        sums, extremes = np.empty((len(blocks), V.shape[1])), np.empty((len(blocks), 2, V.shape[1]))
 
-    def float32(self, V: Array) -> Array:
+        def read(b: int) -> None:
+            rows = V[blocks[b]]
+            sums[b], extremes[b] = rows.sum(axis=0), (rows.min(axis=0), rows.max(axis=0))
+
+        run_on_threads(read, range(len(blocks)), n_threads)
+        self.center = sums.sum(axis=0) / len(V)
+        self.scale = max(float(np.abs(extremes - self.center).max()), np.finfo(np.float64).tiny)
+
+    def float32(self, V: Array, n_threads: int = 1) -> Array:
         """Return (V − center)/scale in float32, without a full copy in float64."""
         result = np.empty(V.shape, np.float32)
-        for rows in _query_blocks(len(V), 16 * V.shape[1]):
+
+        def write(rows: slice) -> None:
             result[rows] = (V[rows] - self.center) / self.scale
+
+        run_on_threads(write, _query_blocks(len(V), 16 * V.shape[1]), n_threads)
         return result
 
 
 def _query_blocks(n: int, bytes_per_row: int = 1) -> list[slice]:
     step = max(1, min(FIXED_QUERY_ROWS, BLOCK // bytes_per_row))
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+@contextmanager
+def faiss_threads(n_threads: int) -> Iterator[None]:
+    """Set the number of threads of faiss for a `with` block, and restore it afterwards."""
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(openmp_threads(n_threads))
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+def without_self(found: Array, rows: Array) -> Array:
+    """Return the neighbours `found` (m, k + 1) of the points `rows` (m,) without the points themselves, (m, k).
+
+    If a point is not among its own neighbours, its last neighbour is left out instead.
+    """
+    m, width = found.shape
+    own = found == rows[:, None]
+    own[~own.any(axis=1), -1] = True  # not found, as among many points at distance 0
+    return found[~own].reshape(m, width - 1)
 
 
 Search = Callable[[Array, int], Array]  # queries (m, D) and k → indices (m, k), int64
@@ -203,22 +244,27 @@ def _faiss_scan(base: Array, search: str) -> Search:
     return lambda Q, k: faiss.knn(Q, base, k, metric=metric)[1]
 
 
-def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
-    """Return the indices (n, k), int32, of the k neighbours of every row, and the recall of the search."""
-    unit = UnitScale(vectors.base)
+def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tuple[Array, Array | None, float]:
+    """Return the indices (n, k), int32, of the k neighbours of every row, and the recall of the search.
+
+    Between them is an order (n,), int32, in which rows near each other follow each other, or None if there is none.
+    """
+    unit = UnitScale(vectors.base, n_threads)
     if vectors.search == "l2" and vectors.base.shape[1] <= TREE:
         tree = cKDTree((vectors.base - unit.center) / unit.scale)
         queries = tree.data if vectors.own is vectors.base else (vectors.own - unit.center) / unit.scale
-        return _in_blocks(lambda Q, k: tree.query(Q, k, workers=n_threads)[1], queries, k + 1, without_self), 1.0
-    base = unit.float32(vectors.base)
-    queries = base if vectors.own is vectors.base else unit.float32(vectors.own)
+        return _in_blocks(lambda Q, k: tree.query(Q, k, workers=n_threads)[1], queries, k + 1, without_self), None, 1.0
+    base = unit.float32(vectors.base, n_threads)
+    queries = base if vectors.own is vectors.base else unit.float32(vectors.own, n_threads)
     n, D = base.shape
     if vectors.search == "l2" and float(n) * n * D <= EXACT_WORK:
-        return scan(base, queries, k, n_threads), 1.0
+        return scan(base, queries, k, n_threads), None, 1.0
+    if vectors.search == "l2":
+        cells = Cells(base, queries, n_threads)
+        indices, recall = cells.search_with_recall(k, min_recall)
+        return indices, cells.order, recall
     with faiss_threads(n_threads):
-        if vectors.search == "l2":
-            return Cells(base, queries, n_threads).search_with_recall(k, min_recall)
-        return _in_blocks(_faiss_scan(base, vectors.search), queries, k + 1, without_self), 1.0
+        return _in_blocks(_faiss_scan(base, vectors.search), queries, k + 1, without_self), None, 1.0
 
 
 def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, Array], Array] | None = None) -> Array:

@@ -1,4 +1,4 @@
-// Selection: the k smallest values of each row without sorting it, and the values below or between limits.
+// Values with their columns in one order, and values below or between limits.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -34,56 +34,23 @@ EQ_INLINE bool any(Integers holds) {
     return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) != 0;
 }
 
-// For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot in ascending order, the first of
-// ties. Returns false if fewer than k values of a row are found because of NaN. Values t with the same t modulo L form a
-// class. There are L >= 4 k classes, so the k-th smallest of their minima bounds the k smallest values from above, and
-// few other values are below it. The first pass finds the minima; the second lists the values up to that bound, 32 at a
-// time.
-inline bool nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
-                    std::int32_t *out) {
-    const std::int64_t whole = columns / 32 * 32;
-    std::int64_t L = 32;
-    while (L < 4 * k) L *= 2;
-    const bool classes = 2 * L <= whole;
-    Buffer<Ranked> found(columns, UNINITIALIZED);
-    Buffer<Vector> minima(L / 8, UNINITIALIZED);
-    Ranked *const first = found.data;
-    for (std::int64_t i = 0; i < rows; ++i) {
-        const float *dot = dots + i * columns;
-        auto eight = [&](std::int64_t t) { return load(norms + t) - 2 * load(dot + t); };
-        std::int64_t size = 0;
-        float limit = std::numeric_limits<float>::infinity();
-        if (classes) {
-            for (std::int64_t t = 0; t < L; t += 8) minima[t / 8] = eight(t);
-            for (std::int64_t t = L; t < whole; t += 8) {
-                Vector &low = minima[(t & (L - 1)) / 8];
-                const Vector value = eight(t);
-                low = value < low ? value : low;
-            }
-            for (std::int64_t t = 0; t < L; ++t) first[t] = Ranked(minima[t / 8][t % 8], t);
-            std::nth_element(first, first + k - 1, first + L);
-            limit = first[k - 1].value();
-        }
-        auto add = [&](std::int64_t from, std::int64_t to) {
-            for (std::int64_t t = from; t < to; ++t) {
-                const float value = norms[t] - 2 * dot[t];
-                if (value <= limit) first[size++] = Ranked(value, t);
-            }
-        };
-        for (std::int64_t t = 0; t < whole; t += 32) {
-            Integers near[4];
-            for (int v = 0; v < 4; ++v) near[v] = eight(t + 8 * v) <= limit;
-            if (!any((near[0] | near[1]) | (near[2] | near[3]))) continue;
-            for (int v = 0; v < 4; ++v)
-                if (any(near[v])) add(t + 8 * v, t + 8 * v + 8);
-        }
-        add(whole, columns);
-        if (size < k) return false;
-        std::nth_element(first, first + k - 1, first + size);
-        std::sort(first, first + k);
-        for (std::int64_t s = 0; s < k; ++s) out[i * k + s] = first[s].column();
-    }
-    return true;
+// The results of 8 comparisons as the bits of an integer.
+EQ_INLINE std::uint64_t mask_of(Integers holds) {
+#if defined(__AVX__)
+    return std::uint64_t(__builtin_ia32_movmskps256(bits<Vector>(holds)));
+#elif defined(__SSE__)
+    typedef float Quad __attribute__((vector_size(16)));
+    struct Halves {
+        Quad low, high;
+    };
+    const Halves halves = bits<Halves>(holds);
+    return std::uint64_t(__builtin_ia32_movmskps(halves.low) | __builtin_ia32_movmskps(halves.high) << 4);
+#else
+    const Integers weighted = holds & Integers{1, 2, 4, 8, 16, 32, 64, 128};
+    std::uint64_t mask = 0;
+    for (int l = 0; l < 8; ++l) mask |= std::uint64_t(weighted[l]);
+    return mask;
+#endif
 }
 
 // How many of n values, n a multiple of 8, are below each of W limits.
