@@ -3,13 +3,17 @@
 
 #include "affinity/fuzzy.hpp"
 #include "affinity/perplexity.hpp"
-#include "neighbors/nearest.hpp"
+#include "neighbors/limits.hpp"
+#include "neighbors/search.hpp"
 #include "primitives/exact.hpp"
 #include "primitives/fourier.hpp"
+#include "primitives/hyperbolic_steps.hpp"
 #include "primitives/mesh.hpp"
+#include "primitives/mesh_steps.hpp"
 #include "primitives/momentum.hpp"
 #include "primitives/near_field.hpp"
 #include "primitives/negatives.hpp"
+#include "primitives/polar_near.hpp"
 #include "primitives/sampled.hpp"
 #include "stress.hpp"
 
@@ -21,6 +25,10 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.edges = edges<R>;
     ops.field = field<R>;
     ops.field_at = field_at<R>;
+    ops.curved_edges = curved_edges<R>;
+    ops.curved_field = curved_field<R>;
+    ops.hyperbolic_move = hyperbolic_move<R>;
+    ops.hyperbolic_translate = hyperbolic_translate<R>;
     ops.field_offsets = field_offsets<R>;
     ops.spread = spread<R>;
     ops.convolve = convolve<R>;
@@ -29,6 +37,7 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.conditional = conditional<R>;
     ops.memberships = memberships<R>;
     ops.momentum_step = momentum_step<R>;
+    ops.mesh_steps = mesh_steps<R>;
     ops.stress_pairs = stress_pairs<R>;
     ops.stress_between = stress_between<R>;
     ops.stress_listed = stress_listed<R>;
@@ -40,11 +49,15 @@ constexpr Backend make_backend() {
     backend.f32 = make_ops<float>();
     backend.f64 = make_ops<double>();
     backend.edges_to = edges_to;
+    backend.polar_near = polar_near;
     backend.negatives_step = negatives_step;
     backend.sampled_pairs_step = sampled_pairs_step;
+    backend.center = center;
+    backend.sum_all = sum_all;
     backend.pair_distances = pair_distances;
     backend.condensed_distances = condensed_distances;
-    backend.nearest = nearest;
+    backend.pack_panels = pack_panels;
+    backend.nearest_in_groups = nearest_in_groups;
     backend.count_below = count_below;
     backend.between = between;
     backend.tile_minima = tile_minima;

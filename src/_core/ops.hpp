@@ -18,6 +18,14 @@ template <class R> struct Ops {
     void (*field)(const Kernel &, Charges, Points<R> Y, FieldSums, int threads);
     // The field of all points Y at the targets.
     void (*field_at)(const Kernel &, Charges, Points<R> targets, Points<R> Y, FieldSums, int threads);
+    // Edges and field in a curved space, of all points Y at the targets; without targets.data, at the points themselves.
+    void (*curved_edges)(const Space &, const Kernel &, double b, const Weights &A, Points<R> targets, Points<R> Y,
+                         EdgeSums, int threads);
+    void (*curved_field)(const Space &, const Kernel &, Charges, Points<R> targets, Points<R> Y, FieldSums,
+                         int threads);
+    // Move points of the hyperbolic plane and their velocities, in place: along geodesics, and by an isometry.
+    void (*hyperbolic_move)(double radius, Points<R> step, R *Y, R *velocity, int threads);
+    void (*hyperbolic_translate)(double radius, double c0, double c1, std::int64_t n, R *Y, R *velocity, int threads);
     // The field of the points at these offsets only. The pairs of a graph, unless its indptr is null, have weight 1.
     void (*field_offsets)(const Kernel &, Charges, Points<R> Y, const Offsets &, const Csr &graph, FieldSums,
                           int threads);
@@ -37,6 +45,8 @@ template <class R> struct Ops {
     void (*memberships)(const Csr &, const double *D2, double target, double floor, R *W, int threads);
     // Update velocity and gain (n, d) for one step down the gradient (n, d).
     void (*momentum_step)(const Step &, const double *gradient, std::int64_t n, int d, R *velocity, R *gain);
+    // Take steps on a mesh of precision R, and return their number.
+    std::int64_t (*mesh_steps)(const MeshSteps &, const MeshKernel<R> &, const MovingMap &, int threads);
     // Σ w (d - δ)² over all pairs, or the sum of another misfit, and half its gradient (n, d); see stress.hpp.
     double (*stress_pairs)(const Misfit &, const Targets &, Points<R> Y, double *half_gradient, int threads);
     // The same between Y (n, d) and T (m, d), with δ (n, m), a weight per point of T, and half gradients of both.
@@ -56,19 +66,28 @@ struct Backend {
     // kernel that is neither rational nor tabulated.
     bool (*edges_to)(const Kernel &, const Weights &A, Points<float> targets, Points<float> Y, double *force,
                      int threads);
+    // Add the pairs of the hyperbolic plane closer than rings.reach.
+    void (*polar_near)(const Space &, const Table &, const Rings &, Points<float> targets, Points<float> Y, Charges,
+                       FieldSums, int threads);
     // Write the map to `out` after the edges due before `until` have acted; the graph stores the period of each edge.
     void (*negatives_step)(const Negatives &, const Membership &, const Weights &graph, const float *degrees,
                            float *due, Points<float> Y, float *out, int threads);
     void (*sampled_pairs_step)(const Negatives &, const PairTables &, const Weights &graph, const float *degrees,
                                float *due, Points<float> Y, float *out, int threads);
-    // Squared Euclidean distances d2 (n, k) between points i and neighbors[i, t].
-    void (*pair_distances)(Points<double> X, const std::int32_t *neighbors, int k, double *d2, int threads);
+    // Write U minus its mean row to `out`, which may be U.
+    void (*center)(Points<float> U, float *out, int threads);
+    double (*sum_all)(const double *x, std::int64_t n, int threads);
+    // Squared Euclidean distances d2 (n, k) between points i and neighbors[i, t], for `count` points i in `rows`. If points
+    // near each other follow each other, their neighbours are in the cache.
+    void (*pair_distances)(Points<double> X, const std::int32_t *neighbors, int k, const std::int32_t *rows,
+                           std::int64_t count, double *d2, int threads);
     // Euclidean distances of the pairs i < j of X, row by row.
     void (*condensed_distances)(Points<float> X, float *out, int threads);
-    // For each row of dots (rows, columns), the columns of the k smallest norm - 2 dot in ascending order. Returns
-    // false if NaN leave too few.
-    bool (*nearest)(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
-                    std::int32_t *out);
+    // Copy the points X[ids] to panels, and compute their squared norms.
+    void (*pack_panels)(Points<float> X, const std::int32_t *ids, std::int64_t panels, float *data, float *norms,
+                        int threads);
+    // The k nearest points of every query among the points of nearby groups: out (queries, k).
+    void (*nearest_in_groups)(const Panels &, const GroupSearch &, std::int32_t *out, int threads);
     // How many of n values (a multiple of 8) are below each of m limits (an even number).
     void (*count_below)(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts);
     // The positions of the values in [low, high) among n values (a multiple of 8); returns their number.

@@ -408,7 +408,7 @@ template <class K, class R> void stress_listed_of(K, const Misfit &misfit, const
             for (std::int64_t from = A.indptr[i]; from < A.indptr[i + 1]; from += SHORT) {
                 const std::int64_t left = A.indptr[i + 1] - from;
                 const int count = int(left < SHORT ? left : SHORT);
-                pairs.listed(Y, i, A.indices + from, count);
+                FlatSpace<R>(Y).listed(pairs, i, A.indices + from, count);
                 load_weights<SHORT>(A, from, count, weight);
                 for (int t = 0; t < SHORT; ++t) target[t] = t < count ? R(delta[from + t]) : R(K::padding);
                 for (int t = 0; t < SHORT; ++t) {

@@ -15,6 +15,7 @@ constexpr int TABLE_BITS = 17;        // mantissa bits inside a segment of a tab
 constexpr int FIXED_POINT_BITS = 40;  // fractional bits of a charge on an integer mesh (the GPU engine), at most
 constexpr int VECTOR_BYTES = 32;      // of a SIMD vector, the same in every instruction set
 constexpr int RANK_TILE = 64;         // approximate distances per tile of the ranks: 8 groups of 8
+constexpr int PANEL = 8;              // points per panel of the neighbour search
 
 // Points (n, d), row by row.
 template <class R> struct Points {
@@ -22,6 +23,31 @@ template <class R> struct Points {
     std::int64_t n = 0;
     int d = 0;
     EQ_INLINE const R *row(std::int64_t i) const { return data + i * d; }
+};
+
+// Points sorted by group, PANEL points side by side: coordinate c of panel p is data[(p * d + c) * PANEL], … The last
+// panel is filled up with points at 0 whose norm is infinite.
+struct Panels {
+    const float *data = nullptr;        // (panels, d, PANEL)
+    const float *norms = nullptr;       // squared norms (panels, PANEL)
+    const std::int32_t *ids = nullptr;  // the index of each point (panels, PANEL)
+    std::int64_t panels = 0;
+    int d = 0;
+};
+
+// Groups of queries, and the groups of points with which each is compared.
+struct GroupSearch {
+    Points<float> queries;
+    const std::int32_t *self = nullptr;    // the id of each query, which is not its own neighbour; null if it has none
+    const std::int64_t *starts = nullptr;  // where each group of queries starts in `order` (groups + 1)
+    const std::int32_t *order = nullptr;   // queries, sorted by group
+    const std::int64_t *near = nullptr;    // where the list of each group starts in `nearby` (groups + 1)
+    const std::int32_t *nearby = nullptr;  // groups of points, ascending in each list
+    const std::int64_t *ends = nullptr;    // where each group of points starts among the points (groups of points + 1)
+    std::int64_t groups = 0;
+    std::int64_t first = 0, last = 0;  // the part of `order` to search for
+    std::int64_t k = 0;
+    bool sorted = false;  // whether neighbours are sorted by distance
 };
 
 // m charges per point, (n, m).
@@ -74,6 +100,27 @@ struct Kernel {
     Family family = Family::gaussian;
     double a = 0, b = 0, c = 0;
     Table table;
+};
+
+// A curved space of maps, in which pairs have a squared distance d2 and a direction v = ½ ∂d2/∂y_i; docs/math.md,
+// section 21. Flat space needs none.
+struct Space {
+    enum class Kind {
+        torus,       // differences are wrapped to the nearest image; period[c] along axis c
+        hyperbolic,  // the plane of curvature -1/radius², in normal coordinates at the origin
+    };
+    Kind kind = Kind::torus;
+    int dimension = 2;
+    const double *period = nullptr;
+    double radius = 1;
+};
+
+// Points of the hyperbolic plane, sorted by rings of width `reach` around the origin and by angle in each ring.
+struct Rings {
+    double reach = 1;
+    const double *angles = nullptr;        // (n,), in [0, 2π)
+    const std::int64_t *starts = nullptr;  // (count + 1,)
+    std::int64_t count = 0;
 };
 
 // The pattern of a CSR matrix. bind/csr.cpp checks it once, when it is created from arrays.
@@ -153,7 +200,40 @@ struct Offsets {
 
 // Parameters of one momentum step with gains; the optimiser's rule in Python documents them.
 struct Step {
-    double rate, momentum, gain_up, gain_down, turned, min_gain, max_step;
+    double rate = 0, momentum = 0, gain_up = 0, gain_down = 0, turned = 0, min_gain = 0, max_step = 0;
+};
+
+// A kernel on a mesh, whose origin follows the map. The mesh has the smooth part of the kernel minus `shift`, at its
+// frequencies (primitives/fourier.hpp), and `at_zero` is the smooth part at distance 0; pairs closer than `radius`,
+// unless it is 0, add the values of the table `near`.
+template <class R> struct MeshKernel {
+    Mesh mesh;
+    double h = 1;  // its width
+    const R *frequencies = nullptr;
+    double shift = 0, at_zero = 0, radius = 0;
+    Table near;
+};
+
+// Steps of gradient descent in flat space: the force on a point is pull · E + (push / Z) ∇Φ with edges E of b = -1, and
+// `momentum` has one value per step. The sides of the box around the map, each raised to widest · thin and to `tiny`,
+// must stay between `lower` and `upper`, and the widest must not fall below `narrow`.
+struct MeshSteps {
+    Kernel kernel;
+    Weights A;
+    double pull = 0, push = 0;
+    Step step;
+    const double *momentum = nullptr;
+    std::int64_t count = 0;
+    double thin = 0, tiny = 0, narrow = 0;
+    double lower[3] = {0, 0, 0}, upper[3] = {0, 0, 0};
+    double seconds = 0;  // no step begins later than this
+};
+
+// A map U (n, d) with the velocity and the gains of its points.
+struct MovingMap {
+    std::int64_t n = 0;
+    int d = 0;
+    float *U = nullptr, *velocity = nullptr, *gain = nullptr;
 };
 
 // Parameters of one step of negative sampling; the optimiser in Python documents them.

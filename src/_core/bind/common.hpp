@@ -120,6 +120,14 @@ inline eq::FieldSums field_sums(std::size_t targets, std::size_t m, std::size_t 
     return {potential.data(), half_gradient.data()};
 }
 
+// The outputs of edges, checked; an empty potential is not computed.
+inline eq::EdgeSums edge_sums(std::size_t n, std::size_t d, const OutVector<double> &potential,
+                              const OutMatrix<double> &force) {
+    require(potential.shape(0) == 0 || potential.shape(0) == n, "potential must be empty or have shape (n,)");
+    require(force.shape(0) == n && force.shape(1) == d, "force must have shape (n, d)");
+    return {potential.shape(0) == 0 ? nullptr : potential.data(), force.data()};
+}
+
 // One value per entry of a CSR matrix.
 template <class T> const T *entry_values(const eq::Csr &A, const Vector<T> &values, const char *message) {
     require(std::int64_t(values.shape(0)) == A.entries(), message);
@@ -128,9 +136,11 @@ template <class T> const T *entry_values(const eq::Csr &A, const Vector<T> &valu
 
 void bind_csr(nb::module_ &m);
 void bind_primitives(nb::module_ &m);
+void bind_curved(nb::module_ &m);
 void bind_mesh(nb::module_ &m);
 void bind_affinity(nb::module_ &m);
 void bind_neighbors(nb::module_ &m);
+void bind_cells(nb::module_ &m);
 void bind_steps(nb::module_ &m);
 void bind_stress(nb::module_ &m);
 void bind_geodesic(nb::module_ &m);

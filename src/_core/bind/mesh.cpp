@@ -1,4 +1,4 @@
-// Bindings of the mesh: spreading, convolution, interpolation, and the near field.
+// Bindings of the mesh: spreading, convolution, interpolation, the near field, and whole optimiser steps.
 #include <cmath>
 
 #include "bind/common.hpp"
@@ -27,12 +27,16 @@ eq::Mesh make_mesh(const Vector<double> &origin, double h, const Vector<std::int
     return mesh;
 }
 
-// The grid is flat: m meshes, and MESH_PADDING elements that the last spline may read and write, with weight 0.
-template <class R> void check_mesh(const eq::Mesh &mesh, const Matrix<R> &Y, std::size_t m, std::size_t elements) {
-    require(Y.shape(1) == std::size_t(mesh.d), "Y must have one column per axis of the mesh");
+template <class R> void check_axes(const eq::Mesh &mesh) {
     for (int c = 0; c < mesh.d; ++c)
         require(mesh.size[c] >= eq::MESH_ORDER && mesh.size[c] <= (sizeof(R) == sizeof(float) ? 1 << 24 : 1 << 30),
                 "a mesh must have from MESH_ORDER to 2^24 nodes along each axis, 2^30 in float64");
+}
+
+// The grid is flat: m meshes, and MESH_PADDING elements that the last spline may read and write, with weight 0.
+template <class R> void check_mesh(const eq::Mesh &mesh, const Matrix<R> &Y, std::size_t m, std::size_t elements) {
+    require(Y.shape(1) == std::size_t(mesh.d), "Y must have one column per axis of the mesh");
+    check_axes<R>(mesh);
     require(m <= MOST_DIMENSIONS, "there must be at most 65536 charges per point");
     require(elements == m * std::size_t(mesh.nodes()) + eq::MESH_PADDING,
             "grid must have m * nodes + MESH_PADDING elements");
@@ -110,6 +114,92 @@ template <class R> void bind_grid(nb::module_ &m) {
         " are left out.");
 }
 
+// A kernel on a mesh; its arrays are kept alive by the object in Python.
+template <class R> void bind_mesh_kernel(nb::module_ &m, const char *name) {
+    nb::class_<eq::MeshKernel<R>>(m, name, "A kernel on a mesh for `mesh_steps`: its frequencies and its near part.")
+        .def(
+            "__init__",
+            [](eq::MeshKernel<R> *self, double h, Vector<std::int64_t> size,
+               In<R, nb::shape<-1, -1, -1>> frequencies, double shift, double at_zero, double radius,
+               Segments segments, int first, float scale) {
+                const double zeros[3] = {0, 0, 0};
+                require(size.shape(0) >= 1 && size.shape(0) <= 3, "size must have 1 to 3 elements");
+                const std::size_t shape[1] = {size.shape(0)};
+                const Vector<double> origin(Vector<double>::Base(zeros, 1, shape));
+                eq::MeshKernel<R> kernel;
+                kernel.mesh = make_mesh(origin, h, size);
+                check_axes<R>(kernel.mesh);
+                check_frequencies<R>(kernel.mesh, frequencies);
+                require(radius >= 0 && std::isfinite(radius), "radius must be 0 or positive, and finite");
+                kernel.h = h;
+                kernel.frequencies = frequencies.data();
+                kernel.shift = shift;
+                kernel.at_zero = at_zero;
+                kernel.radius = radius;
+                if (radius > 0) kernel.near = make_table(segments, first, scale);
+                new (self) eq::MeshKernel<R>(kernel);
+            },
+            "h"_a, "size"_a, array("frequencies"), "shift"_a, "at_zero"_a, "radius"_a, array("segments"), "first"_a,
+            "scale"_a, nb::keep_alive<1, 4>(), nb::keep_alive<1, 8>());
+}
+
+// The limits of the sides of a map, checked: inside them, the sizes of the near field do not overflow.
+void set_limits(eq::MeshSteps &steps, int d, double radius, const Vector<double> &lower, const Vector<double> &upper) {
+    require(lower.shape(0) == std::size_t(d) && upper.shape(0) == std::size_t(d),
+            "lower and upper must have one element per column of U");
+    double cells = 1;
+    for (int c = 0; c < d; ++c) {
+        steps.lower[c] = lower(c);
+        steps.upper[c] = upper(c);
+        require(steps.lower[c] >= 0 && std::isfinite(steps.upper[c]), "lower must be at least 0, and upper finite");
+        if (radius > 0) cells *= steps.upper[c] / radius + 1;
+    }
+    require(cells <= double(MOST_CELLS), "the near field must have at most 2^28 cells");
+}
+
+template <class R> void bind_mesh_steps(nb::module_ &m) {
+    m.def(
+        "mesh_steps",
+        [](const eq::MeshKernel<R> &kernel, const eq::Kernel &edges, const eq::Csr &A, Vector<float> values,
+           double pull, double push, double rate, double gain_up, double gain_down, double turned, double min_gain,
+           double max_step, Vector<double> momentum, Vector<double> lower, Vector<double> upper, double thin,
+           double tiny, double narrow, double seconds, OutMatrix<float> U, OutMatrix<float> velocity,
+           OutMatrix<float> gain, int threads) {
+            const std::size_t n = U.shape(0), d = U.shape(1);
+            check_rows(n, d, MOST_DIMENSIONS);
+            require(n >= 1 && d == std::size_t(kernel.mesh.d), "U must have rows, and one column per axis of the mesh");
+            require(velocity.shape(0) == n && velocity.shape(1) == d && gain.shape(0) == n && gain.shape(1) == d,
+                    "velocity and gain must have the shape of U, (n, d)");
+            require(!Bytes(U).overlaps(Bytes(velocity)) && !Bytes(U).overlaps(Bytes(gain)) &&
+                        !Bytes(velocity).overlaps(Bytes(gain)),
+                    "U, velocity and gain must not share memory");
+            require(A.rows == std::int64_t(n) && A.columns == A.rows, "A must have shape (n, n) for U (n, d)");
+            keep_apart(A, U, velocity, gain);
+            eq::MeshSteps steps;
+            steps.kernel = edges;
+            steps.A = eq::Weights(A, entry_values(A, values, "values must have one element per entry of A"));
+            steps.pull = pull;
+            steps.push = push;
+            steps.step = {rate, 0, gain_up, gain_down, turned, min_gain, max_step};
+            steps.momentum = momentum.data();
+            steps.count = std::int64_t(momentum.shape(0));
+            steps.thin = thin;
+            steps.tiny = tiny;
+            steps.narrow = narrow;
+            steps.seconds = seconds;
+            set_limits(steps, int(d), kernel.radius, lower, upper);
+            const eq::MovingMap map{std::int64_t(n), int(d), U.data(), velocity.data(), gain.data()};
+            eq::ReleaseGil release;
+            return ops<R>().mesh_steps(steps, kernel, map, threads);
+        },
+        "kernel"_a, "edges"_a, "A"_a, array("values"), "pull"_a, "push"_a, "rate"_a, "gain_up"_a, "gain_down"_a,
+        "turned"_a, "min_gain"_a, "max_step"_a, array("momentum"), array("lower"), array("upper"), "thin"_a, "tiny"_a,
+        "narrow"_a, "seconds"_a, array("U"), array("velocity"), array("gain"), "threads"_a,
+        "Take up to len(momentum) steps in place along the force pull · E + (push / Z) ∇Φ, and return their number. The"
+        " map is centred after each. Steps end early before one for which a side of the box around the map is not"
+        " between `lower` and `upper`, the widest is below `narrow`, Z is not positive, or `seconds` have passed.");
+}
+
 }  // namespace
 
 void bind_mesh(nb::module_ &m) {
@@ -122,4 +212,8 @@ void bind_mesh(nb::module_ &m) {
             "origin"_a, "h"_a, "size"_a);
     bind_grid<float>(m);
     bind_grid<double>(m);
+    bind_mesh_kernel<float>(m, "MeshKernel32");
+    bind_mesh_kernel<double>(m, "MeshKernel64");
+    bind_mesh_steps<float>(m);
+    bind_mesh_steps<double>(m);
 }

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "bind/common.hpp"
+#include "threads/parallel.hpp"
 
 namespace {
 
@@ -43,14 +44,19 @@ NB_MODULE(_core, m) {
     m.attr("FIXED_POINT_BITS") = eq::FIXED_POINT_BITS;
     m.attr("VECTOR_BYTES") = eq::VECTOR_BYTES;
     m.attr("RANK_TILE") = eq::RANK_TILE;
+    m.attr("PANEL") = eq::PANEL;
     m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
     m.def("use_base_instruction_set", &use_base_instruction_set, "base"_a,
           "Turn AVX2 off, or on again if the processor has it. Results are the same.");
+    m.def("loop_seconds", &eq::loop_seconds,
+          "The seconds that callers in this process have spent in parallel loops; the rest of their time is serial.");
     bind_csr(m);
     bind_primitives(m);
+    bind_curved(m);
     bind_mesh(m);
     bind_affinity(m);
     bind_neighbors(m);
+    bind_cells(m);
     bind_steps(m);
     bind_stress(m);
     bind_geodesic(m);

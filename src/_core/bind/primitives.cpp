@@ -49,14 +49,6 @@ void bind_kernel(nb::module_ &m) {
             "For edges with b = -1: a table of ψ_b and k^b k' for the true b; for sampled fields: of k and k'.");
 }
 
-// The outputs of edges, checked; an empty potential is not computed.
-eq::EdgeSums edge_sums(std::size_t n, std::size_t d, const OutVector<double> &potential,
-                       const OutMatrix<double> &force) {
-    require(potential.shape(0) == 0 || potential.shape(0) == n, "potential must be empty or have shape (n,)");
-    require(force.shape(0) == n && force.shape(1) == d, "force must have shape (n, d)");
-    return {potential.shape(0) == 0 ? nullptr : potential.data(), force.data()};
-}
-
 // R is the type of the map and T that of the weights.
 template <class R, class T> void bind_edges(nb::module_ &m) {
     m.def(

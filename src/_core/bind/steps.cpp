@@ -22,6 +22,25 @@ template <class R> void bind_momentum_step(nb::module_ &m) {
         "long.");
 }
 
+void bind_sums(nb::module_ &m) {
+    m.def(
+        "center",
+        [](Matrix<float> U, OutMatrix<float> out, int threads) {
+            require(out.shape(0) == U.shape(0) && out.shape(1) == U.shape(1), "out must have the shape of U, (n, d)");
+            const eq::Points<float> rows = points(U);
+            eq::ReleaseGil release;
+            backend().center(rows, out.data(), threads);
+        },
+        array("U"), array("out"), "threads"_a, "Write U (n, d) minus its mean row to `out`, which may be U.");
+    m.def(
+        "total",
+        [](Vector<double> x, int threads) {
+            eq::ReleaseGil release;
+            return backend().sum_all(x.data(), std::int64_t(x.shape(0)), threads);
+        },
+        array("x"), "threads"_a, "Σ x, in an order that does not depend on the number of threads.");
+}
+
 // The arrays of a step of negative sampling, checked.
 struct Sampling {
     eq::Weights edges;
@@ -99,5 +118,6 @@ void bind_negatives(nb::module_ &m) {
 void bind_steps(nb::module_ &m) {
     bind_momentum_step<float>(m);
     bind_momentum_step<double>(m);
+    bind_sums(m);
     bind_negatives(m);
 }

@@ -1,72 +1,37 @@
 // The two primitives by direct summation: the field in O(n²), the edges with one term per stored pair.
 #pragma once
 #include "primitives/kernels.hpp"
+#include "primitives/pairs.hpp"
 #include "primitives/sparse_edges.hpp"
 #include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-// Differences and squared distances between point i and one tile of points.
-template <int TILE, class R> struct Pairs {
-    R *diff;  // (d, TILE): y_i - y_j, in memory of the caller
-    alignas(64) R d2[TILE];
-    explicit Pairs(R *differences) : diff(differences) {}
-
-    R *component(int c) { return diff + std::int64_t(c) * TILE; }
-
-    // The consecutive points start .. start + TILE - 1. Padding after the last point is zero, and so are its weights.
-    EQ_INLINE void consecutive(const Columns<R> &Y, std::int64_t i, std::int64_t start) {
-        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
-        for (int c = 0; c < Y.d; ++c) {
-            const R yi = Y.column(c)[i], *yj = Y.column(c) + start;
-            R *__restrict out = component(c);
-            for (int t = 0; t < TILE; ++t) {
-                out[t] = yi - yj[t];
-                d2[t] += out[t] * out[t];
-            }
-        }
-    }
-
-    // The `count` points listed in `index`; the rest of the tile repeats point i itself.
-    EQ_INLINE void listed(const Columns<R> &Y, std::int64_t i, const std::int32_t *index, int count) {
-        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
-        for (int c = 0; c < Y.d; ++c) {
-            const R *y = Y.column(c), yi = y[i];
-            R *__restrict out = component(c);
-            for (int t = 0; t < count; ++t) out[t] = yi - y[index[t]];
-            for (int t = count; t < TILE; ++t) out[t] = R(0);
-            for (int t = 0; t < TILE; ++t) d2[t] += out[t] * out[t];
-        }
-    }
-};
-
-template <class R> void field(const Kernel &kernel, Charges charges, Points<R> points, FieldSums out, int threads) {
-    const std::int64_t n = points.n;
-    const int d = points.d, m = charges.m;
-    const Columns<R> Y(points);
+// The field of n points at the targets of a space; if the targets are the points themselves, each without itself.
+template <bool SELF, class R, class S>
+void field_in_space(const Kernel &kernel, Charges charges, const S &space, std::int64_t targets, std::int64_t n,
+                    FieldSums out, int threads) {
+    const int d = space.d, m = charges.m;
     const Columns<double> C64(Points<double>{charges.data, n, m});  // padded with zeros: the padding has no charge
     Buffer<R> C(C64.stride * m);
     for (std::int64_t i = 0; i < C64.stride * m; ++i) C[i] = R(C64.data[i]);
 
-    threads = useful_threads(threads, double(n) * double(n) * m);
+    threads = useful_threads(threads, double(targets) * double(n) * m);
     PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
     PerThread<Buffer<double>> sums(threads, std::int64_t(m) * (d + 1));
-    with_kernel<R>(kernel, [&](auto k) {
-        parallel_for(n, 64, sums.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+    with_kernel<R>(kernel, [&](auto given) {
+        const auto k = space.kernel(given);
+        parallel_for(targets, 64, sums.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
             Pairs<TILE, R> pairs(differences[slot].data);
             double *__restrict sum = sums[slot].data;
             alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];
             for (std::int64_t i = first; i < last; ++i) {
                 for (int s = 0; s < m * (d + 1); ++s) sum[s] = 0;
                 for (std::int64_t start = 0; start < n; start += TILE) {
-                    pairs.consecutive(Y, i, start);
-                    for (int t = 0; t < TILE; ++t) {
-                        const Radial<R> r = k(pairs.d2[t]);
-                        value[t] = r.k;
-                        slope[t] = r.k * r.log_slope;
-                    }
-                    if (i >= start && i < start + TILE) value[i - start] = slope[i - start] = R(0);  // j ≠ i
+                    space.consecutive(pairs, i, start);
+                    for (int t = 0; t < TILE; ++t) value_and_slope(k, pairs.d2[t], &value[t], &slope[t]);
+                    if (SELF && i >= start && i < start + TILE) value[i - start] = slope[i - start] = R(0);  // j ≠ i
                     for (int q = 0; q < m; ++q) {
                         const R *charge = C.data + q * C64.stride + start;
                         for (int t = 0; t < TILE; ++t) charge_slope[t] = charge[t] * slope[t];
@@ -78,10 +43,16 @@ template <class R> void field(const Kernel &kernel, Charges charges, Points<R> p
                 for (int q = 0; q < m; ++q) {
                     out.potential[i * m + q] = sum[q * (d + 1)];
                     for (int c = 0; c < d; ++c) out.half_gradient[(i * m + q) * d + c] = sum[q * (d + 1) + c + 1];
+                    space.finish(i, out.half_gradient + (i * m + q) * d);
                 }
             }
         });
     });
+}
+
+template <class R> void field(const Kernel &kernel, Charges charges, Points<R> points, FieldSums out, int threads) {
+    const Columns<R> Y(points);
+    field_in_space<true, R>(kernel, charges, FlatSpace<R>(Y), points.n, points.n, out, threads);
 }
 
 // The arrays of one tile of edges.
@@ -124,16 +95,20 @@ EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE,
 }
 
 // All rows of edges. `load` fills in the pairs and the weights of a tile of row i.
-template <int TILE, class R, class K, class Length, class Load>
-EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, int d, EdgeSums out, int threads, Length length, Load load) {
+template <int TILE, class R, class K, class S, class Length, class Load>
+EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, const S &space, EdgeSums out, int threads, Length length,
+                         Load load) {
+    const int d = space.d;
     PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
     parallel_for(n, 64, differences.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
         Pairs<TILE, R> pairs(differences[slot].data);
         EdgeTile<TILE, R> tile;
-        for (std::int64_t i = first; i < last; ++i)
+        for (std::int64_t i = first; i < last; ++i) {
             edge_row<TILE>(
                 k, e, d, length(i), pairs, tile, [&](std::int64_t start) { load(i, start, pairs, tile.weight); },
                 out.potential == nullptr ? nullptr : out.potential + i, out.force + i * d);
+            space.finish(i, out.force + i * d);
+        }
     });
 }
 
@@ -145,33 +120,66 @@ template <int TILE, class R> EQ_INLINE void load_weights(const Weights &A, std::
     for (int t = count; t < TILE; ++t) weight[t] = R(0);
 }
 
-template <class R>
-void edges(const Kernel &kernel, double b, const Weights &A, Points<R> points, EdgeSums out, int threads) {
-    if constexpr (sizeof(R) == sizeof(float))
-        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 && sparse_edges(kernel, A, points, points, out, threads))
-            return;
-    const std::int64_t n = points.n;
-    const Columns<R> Y(points);
+// The edges of n targets to the points of a space: those that a CSR matrix lists, or all pairs of one set of n points.
+template <class R, class S>
+void edges_in_space(const Kernel &kernel, double b, const Weights &A, const S &space, std::int64_t n, EdgeSums out,
+                    int threads) {
     const R e = R(b + 1);
     threads = useful_threads(threads, double(A.indptr == nullptr ? n * n : A.entries()));
-    with_kernel<R>(kernel, [&](auto k) {
+    with_kernel<R>(kernel, [&](auto given) {
+        const auto k = space.kernel(given);
         if (A.indptr == nullptr)
             edge_rows<TILE>(
-                k, e, n, Y.d, out, threads, [&](std::int64_t) { return n; },
+                k, e, n, space, out, threads, [&](std::int64_t) { return n; },
                 [&](std::int64_t i, std::int64_t start, Pairs<TILE, R> &pairs, R *weight) {
-                    pairs.consecutive(Y, i, start);
+                    space.consecutive(pairs, i, start);
                     load_weights<TILE>(A, i * n + start, int(n - start < TILE ? n - start : TILE), weight);
                     if (i >= start && i < start + TILE) weight[i - start] = R(0);
                 });
         else
             edge_rows<SHORT>(
-                k, e, n, Y.d, out, threads, [&](std::int64_t i) { return A.length(i); },
+                k, e, n, space, out, threads, [&](std::int64_t i) { return A.length(i); },
                 [&](std::int64_t i, std::int64_t start, Pairs<SHORT, R> &pairs, R *weight) {
                     const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
                     const int count = int(left < SHORT ? left : SHORT);
-                    pairs.listed(Y, i, A.indices + from, count);
+                    space.listed(pairs, i, A.indices + from, count);
                     load_weights<SHORT>(A, from, count, weight);
                 });
+    });
+}
+
+template <class R>
+void edges(const Kernel &kernel, double b, const Weights &A, Points<R> points, EdgeSums out, int threads) {
+    if constexpr (sizeof(R) == sizeof(float))
+        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 && sparse_edges(kernel, A, points, points, out, threads))
+            return;
+    const Columns<R> Y(points);
+    edges_in_space<R>(kernel, b, A, FlatSpace<R>(Y), points.n, out, threads);
+}
+
+// Both primitives in a curved space. Without targets, they are the points themselves.
+template <class R, class Use> EQ_INLINE void with_space(const Space &space, Points<R> targets, Points<R> Y, Use use) {
+    const Points<R> at = targets.data == nullptr ? Y : targets;
+    if (space.kind == Space::Kind::torus) use(TorusSpace<R>(space, at, Y));
+    else use(HyperbolicSpace<R>(space, at, Y));
+}
+
+template <class R> void curved_field(const Space &space, const Kernel &kernel, Charges charges, Points<R> targets,
+                                     Points<R> Y, FieldSums out, int threads) {
+    with_space(space, targets, Y, [&](const auto &in) {
+        if (targets.data == nullptr) field_in_space<true, R>(kernel, charges, in, Y.n, Y.n, out, threads);
+        else field_in_space<false, R>(kernel, charges, in, targets.n, Y.n, out, threads);
+    });
+}
+
+template <class R> void curved_edges(const Space &space, const Kernel &kernel, double b, const Weights &A,
+                                     Points<R> targets, Points<R> Y, EdgeSums out, int threads) {
+    if constexpr (sizeof(R) == sizeof(float))
+        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 &&
+            curved_sparse_edges(space, kernel, A, targets, Y, out, threads))
+            return;
+    with_space(space, targets, Y, [&](const auto &in) {
+        edges_in_space<R>(kernel, b, A, in, targets.data == nullptr ? Y.n : targets.n, out, threads);
     });
 }
 

@@ -317,35 +317,61 @@ private:
     std::int64_t block(int a) const { return a >= count_ ? 1 : axes_[a]->n * block(a + 1); }
 };
 
-// Convolves the grid (m, nodes) with a kernel given at its frequencies (groups, 2 n_0, …, LINES). Each line is
+constexpr std::int64_t SMALL_CONVOLUTION = 1 << 12;  // nodes up to which a mesh is too small for two threads; chosen
+
+// Convolves grids (nodes) of one size with kernels given at their frequencies (groups, 2 n_0, …, LINES). Each line is
 // transformed by one thread, so results do not depend on their number.
-template <class R> void convolve(const Mesh &mesh, const R *K, int m, R *grid, int threads) {
-    const int last = mesh.d - 1;
-    Axis<R> axis(mesh.size[last]), first(mesh.d > 1 ? mesh.size[0] : 1), second(mesh.d > 2 ? mesh.size[1] : 1);
-    Axis<R> *axes[2] = {&first, &second};
-    const Product<R> product(axes, last);
-    const std::int64_t count = mesh.nodes() / axis.n, blocks = (count + 2 * LINES<R> - 1) / (2 * LINES<R>);
-    const Rows<R> rows(axis, count);
-    std::int64_t frequencies = 1;
-    for (int a = 0; a < last; ++a) frequencies *= 2 * mesh.size[a];
-    Buffer<Complex<R>> spectrum(rows.groups * count, UNINITIALIZED);
-    const std::int64_t room = 3 * axis.n > product.work_size() ? 3 * axis.n : product.work_size();
-    PerThread<Buffer<Complex<R>>> scratch(threads, room, UNINITIALIZED);
-    for (int q = 0; q < m; ++q) {
-        R *own = grid + q * mesh.nodes();
-        parallel_for(blocks, 1, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
-            Complex<R> *const x = scratch[slot].data, *const y = x + axis.n, *const z = y + axis.n;
-            for (std::int64_t b = first; b < last; ++b) rows.forward(own, b * 2 * LINES<R>, spectrum.data, x, y, z);
+template <class R> class Convolution {
+public:
+    Convolution(const Mesh &mesh, int threads)
+        : axis_(mesh.size[mesh.d - 1]), first_(mesh.d > 1 ? mesh.size[0] : 1), second_(mesh.d > 2 ? mesh.size[1] : 1),
+          product_(axes_, mesh.d - 1), rows_(axis_, mesh.nodes() / axis_.n),
+          spectrum_(rows_.groups * rows_.rows, UNINITIALIZED),
+          scratch_(mesh.nodes() > SMALL_CONVOLUTION ? threads : 1,
+                   3 * axis_.n > product_.work_size() ? 3 * axis_.n : product_.work_size(), UNINITIALIZED) {
+        for (int a = 0; a < mesh.d - 1; ++a) frequencies_ *= 2 * mesh.size[a];
+    }
+    Convolution(const Convolution &) = delete;
+    Convolution &operator=(const Convolution &) = delete;
+
+    // In place.
+    void apply(const R *K, R *grid) {
+        for_blocks([&](std::int64_t row, Complex<R> *x, Complex<R> *y, Complex<R> *z) {
+            rows_.forward(grid, row, spectrum_.data, x, y, z);
         });
-        parallel_for(rows.groups, 1, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+        parallel_for(rows_.groups, 1, scratch_.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
             for (std::int64_t g = first; g < last; ++g)
-                product.apply(spectrum.data + g * count, K + g * frequencies * LINES<R>, scratch[slot].data);
+                product_.apply(spectrum_.data + g * rows_.rows, K + g * frequencies_ * LINES<R>, scratch_[slot].data);
         });
-        parallel_for(blocks, 1, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
-            Complex<R> *const x = scratch[slot].data, *const y = x + axis.n, *const z = y + axis.n;
-            for (std::int64_t b = first; b < last; ++b) rows.backward(spectrum.data, b * 2 * LINES<R>, own, x, y, z);
+        for_blocks([&](std::int64_t row, Complex<R> *x, Complex<R> *y, Complex<R> *z) {
+            rows_.backward(spectrum_.data, row, grid, x, y, z);
         });
     }
+
+private:
+    Axis<R> axis_, first_, second_;
+    Axis<R> *axes_[2] = {&first_, &second_};
+    Product<R> product_;
+    Rows<R> rows_;
+    Buffer<Complex<R>> spectrum_;
+    PerThread<Buffer<Complex<R>>> scratch_;
+    std::int64_t frequencies_ = 1;
+
+    // Calls use(first row of a block, and three lines of work space).
+    template <class Use> void for_blocks(const Use &use) {
+        constexpr std::int64_t BLOCK = 2 * LINES<R>;
+        parallel_for((rows_.rows + BLOCK - 1) / BLOCK, 1, scratch_.threads(),
+                     [&](std::int64_t first, std::int64_t last, int slot) {
+                         Complex<R> *const x = scratch_[slot].data, *const y = x + axis_.n, *const z = y + axis_.n;
+                         for (std::int64_t b = first; b < last; ++b) use(b * BLOCK, x, y, z);
+                     });
+    }
+};
+
+// Convolves the grid (m, nodes) in place.
+template <class R> void convolve(const Mesh &mesh, const R *K, int m, R *grid, int threads) {
+    Convolution<R> convolution(mesh, threads);
+    for (int q = 0; q < m; ++q) convolution.apply(K, grid + q * mesh.nodes());
 }
 
 }  // namespace EQ_ISA

@@ -74,6 +74,16 @@ template <class R> struct Tabulated {
     }
 };
 
+// k and k' for a field.
+template <class R, class K> EQ_INLINE void value_and_slope(const K &k, R d2, R *value, R *slope) {
+    const Radial<R> r = k(d2);
+    *value = r.k;
+    *slope = r.k * r.log_slope;
+}
+template <class R> EQ_INLINE void value_and_slope(const Tabulated<R> &k, R d2, R *value, R *slope) {
+    look_up(k.table, d2, value, slope);  // here the table contains k and k'
+}
+
 // Calls `use` with an object of the kernel's own type, so that the loops inside are compiled for it.
 template <class R, class Use> EQ_INLINE void with_kernel(const Kernel &kernel, Use use) {
     const R a = R(kernel.a), b = R(kernel.b), c = R(kernel.c);

@@ -17,22 +17,30 @@ template <int D, class R> struct Cells {
     Buffer<std::int32_t> order;
     Buffer<R> axes;
 
-    Cells(const Mesh &cells, Points<R> points)
-        : mesh(cells), n(points.n), stride(n + 8), start(cells.nodes() + 1), order(n), axes(stride * D) {
+    Cells(const Mesh &cells, Points<R> points, int threads)
+        : mesh(cells), n(points.n), stride(n + 8), start(cells.nodes() + 1), order(n, UNINITIALIZED),
+          axes(stride * D, UNINITIALIZED) {
         const R *const Y = points.data;
         const std::int64_t count = mesh.nodes();
-        Buffer<std::int64_t> key(n), next(count);
-        for (std::int64_t i = 0; i < n; ++i) {
+        Buffer<std::int64_t> key(n, UNINITIALIZED), next(count, UNINITIALIZED);
+        const auto for_points = [&](const auto &use) {
+            parallel_for(n, 2048, threads, [&](std::int64_t first, std::int64_t last, int) {
+                for (std::int64_t i = first; i < last; ++i) use(i);
+            });
+        };
+        for_points([&](std::int64_t i) {
+            key[i] = 0;
             for (int c = 0; c < D; ++c) key[i] = key[i] * mesh.size[c] + cell(Y[i * D + c], c);
-            ++start[key[i] + 1];
-        }
+        });
+        for (std::int64_t i = 0; i < n; ++i) ++start[key[i] + 1];
         for (std::int64_t k = 0; k < count; ++k) start[k + 1] += start[k];
         for (std::int64_t k = 0; k < count; ++k) next[k] = start[k];
-        for (std::int64_t i = 0; i < n; ++i) {
-            const std::int64_t s = next[key[i]]++;
-            order[s] = std::int32_t(i);
-            for (int c = 0; c < D; ++c) axes[c * stride + s] = Y[i * D + c];
-        }
+        for (std::int64_t i = 0; i < n; ++i) order[next[key[i]]++] = std::int32_t(i);
+        for_points([&](std::int64_t s) {
+            for (int c = 0; c < D; ++c) axes[c * stride + s] = Y[std::int64_t(order[s]) * D + c];
+        });
+        for (std::int64_t s = n; s < stride; ++s)
+            for (int c = 0; c < D; ++c) axes[c * stride + s] = R(0);
     }
 
     EQ_INLINE std::int64_t cell(R y, int c) const {
@@ -88,7 +96,7 @@ template <int D, class R> void near_in(const Mesh &mesh, const Table &table, Poi
     const bool same = targets.data == nullptr;
     const std::int64_t n = Y.n, n_targets = same ? n : targets.n;
     const int m = charges.m;
-    const Cells<D, R> cells(mesh, Y);
+    const Cells<D, R> cells(mesh, Y, threads);
     const std::int64_t stride = cells.stride;
     Buffer<R> charge(stride * m);
     for (std::int64_t s = 0; s < n; ++s)

@@ -11,15 +11,6 @@ namespace EQ_ISA {
 constexpr int BLOCK = 64;  // points per block: up to d = 40 its coordinates and sums fit in an L1 cache of 32 kB
 constexpr int RUN = 16;    // partners summed in R before the sum is added to float64
 
-template <class R, class K> EQ_INLINE void value_and_slope(const K &k, R d2, R *value, R *slope) {
-    const Radial<R> r = k(d2);
-    *value = r.k;
-    *slope = r.k * r.log_slope;
-}
-template <class R> EQ_INLINE void value_and_slope(const Tabulated<R> &k, R d2, R *value, R *slope) {
-    look_up(k.table, d2, value, slope);  // here the table contains k and k'
-}
-
 // Rows (n, d) as d columns that repeat the points twice, so that point i + o needs no modulus.
 template <class R> struct Ring {
     std::int64_t stride;

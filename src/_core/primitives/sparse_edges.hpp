@@ -34,24 +34,39 @@ struct LookUp {
     }
 };
 
-// Rows of W = 1, 2 or 4 floats, of which the first d are coordinates.
-template <int W, bool POTENTIAL, class K>
-void sparse_rows(const K &k, const Weights &A, const float *targets, const float *Y, int d, EdgeSums out, int threads) {
+// How a target, prepared once, is compared with 8 points, given as rows of W floats: fills `diff` and returns d2. `diff`
+// has COMPONENTS vectors, and `finish` completes their sums.
+template <int W> struct FlatRows {
+    static constexpr int COMPONENTS = W;
+    EQ_INLINE const float *prepare(const float *target) const { return target; }
+    EQ_INLINE Vector compare(const float *target, const Vector *y, Vector *diff) const {
+        Vector d2 = {};
+        for (int c = 0; c < W; ++c) {
+            diff[c] = target[c] - y[c];
+            d2 += diff[c] * diff[c];
+        }
+        return d2;
+    }
+    EQ_INLINE void finish(const float *, double *) const {}
+};
+
+// Rows of W = 1, 2 or 4 floats; forces have d components.
+template <int W, bool POTENTIAL, class K, class S>
+void sparse_rows(const K &k, const S &space, const Weights &A, const float *targets, const float *Y, int d,
+                 EdgeSums out, int threads) {
+    constexpr int COMPONENTS = S::COMPONENTS;
     const std::int64_t n = A.rows;
     double *const potential = out.potential, *const force = out.force;
     const auto add_row = [&](std::int64_t i) {
-        Vector sum[W] = {}, psi = {};
+        Vector sum[COMPONENTS] = {}, psi = {};
+        const auto target = space.prepare(targets + i * W);
         const auto add = [&](const std::int32_t *index, const float *weights, int count) {
-            Vector diff[K::AHEAD][W];
+            Vector diff[K::AHEAD][COMPONENTS];
             typename K::Placed at[K::AHEAD];
             for (int v = 0; v < count; ++v) {
-                Vector d2 = {}, y[W];
+                Vector y[W];
                 columns<W>(Y, index + 8 * v, y);
-                for (int c = 0; c < W; ++c) {
-                    diff[v][c] = targets[i * W + c] - y[c];
-                    d2 += diff[v][c] * diff[v][c];
-                }
-                at[v] = k.place(d2);
+                at[v] = k.place(space.compare(target, y, diff[v]));
             }
             for (int v = 0; v < count; ++v) {
                 const Vector weight = load(weights + 8 * v);
@@ -59,7 +74,7 @@ void sparse_rows(const K &k, const Weights &A, const float *targets, const float
                 k.template read<POTENTIAL>(at[v], &value, &slope);
                 if constexpr (POTENTIAL) psi += weight * value;
                 slope *= weight;
-                for (int c = 0; c < W; ++c) sum[c] += slope * diff[v][c];
+                for (int c = 0; c < COMPONENTS; ++c) sum[c] += slope * diff[v][c];
             }
         };
         std::int64_t e = A.indptr[i];
@@ -80,6 +95,7 @@ void sparse_rows(const K &k, const Weights &A, const float *targets, const float
             add(index, weights, 1);
         }
         for (int c = 0; c < d; ++c) force[i * d + c] = total(sum[c]);
+        space.finish(target, force + i * d);
         if constexpr (POTENTIAL) potential[i] = total(psi);
     };
     parallel_for(n, 256, threads, [&](std::int64_t first, std::int64_t last, int) {
@@ -92,46 +108,52 @@ struct PaddedPoints {
     int W;
     Buffer<float> copy;
     const float *data;
-    explicit PaddedPoints(Points<float> Y)
+    PaddedPoints(Points<float> Y, int threads)
         : W(Y.d < 3   ? Y.d
             : Y.d < 5 ? 4
                       : (Y.d + 7) / 8 * 8),
-          copy(W == Y.d ? 1 : Y.n * W), data(Y.data) {
+          copy(W == Y.d ? 1 : Y.n * W, UNINITIALIZED), data(Y.data) {
         if (W == Y.d) return;
-        for (std::int64_t i = 0; i < Y.n; ++i)
-            for (int c = 0; c < Y.d; ++c) copy[i * W + c] = Y.data[i * Y.d + c];
+        parallel_for(Y.n, 4096, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t i = first; i < last; ++i)
+                for (int c = 0; c < W; ++c) copy[i * W + c] = c < Y.d ? Y.data[i * Y.d + c] : 0.0f;
+        });
         data = copy.data;
     }
 };
 
-// Edges with b = -1 from targets to points, for a rational kernel (without the potential) or a tabulated one; returns
-// false for any other.
+// Calls run(kernel, with or without potential) for edges with b = -1 and a rational kernel (without the potential) or a
+// tabulated one; returns false for any other.
+template <class Run> EQ_INLINE bool with_edge_kernel(const Kernel &kernel, bool potential, Run run) {
+    const bool gaussian = kernel.family == Kernel::Family::gaussian;
+    if (kernel.family == Kernel::Family::tabulated) {
+        if (potential) run(LookUp{kernel.table}, std::true_type{});
+        else run(LookUp{kernel.table}, std::false_type{});
+        return true;
+    }
+    if (potential || !(gaussian || kernel.family == Kernel::Family::shifted_power)) return false;
+    run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},
+        std::false_type{});
+    return true;
+}
+
+// Edges with b = -1 from targets to points; returns false for a kernel that is neither rational nor tabulated.
 inline bool sparse_edges(const Kernel &kernel, const Weights &A, Points<float> targets, Points<float> points,
                          EdgeSums out, int threads) {
-    const bool gaussian = kernel.family == Kernel::Family::gaussian;
-    const bool tabulated = kernel.family == Kernel::Family::tabulated;
-    const bool rational = (gaussian || kernel.family == Kernel::Family::shifted_power) && out.potential == nullptr;
-    if (!(tabulated || rational)) return false;
     const bool same = targets.data == points.data && targets.n == points.n;
     const int d = points.d;
-    const PaddedPoints Y(points), padded_targets({targets.data, same ? 0 : targets.n, d});
-    const float *T = same ? Y.data : padded_targets.data;
-    const RowShape shape{Y.W, d};
-    const auto run = [&](auto k, auto with_potential) {
+    return with_edge_kernel(kernel, out.potential != nullptr, [&](auto k, auto with_potential) {
+        const PaddedPoints Y(points, threads), padded_targets({targets.data, same ? 0 : targets.n, d}, threads);
+        const float *T = same ? Y.data : padded_targets.data;
+        const RowShape shape{Y.W, d};
         constexpr bool P = decltype(with_potential)::value;
-        if (Y.W == 1) sparse_rows<1, P>(k, A, T, Y.data, d, out, threads);
-        else if (Y.W == 2) sparse_rows<2, P>(k, A, T, Y.data, d, out, threads);
-        else if (Y.W == 4) sparse_rows<4, P>(k, A, T, Y.data, d, out, threads);
+        if (Y.W == 1) sparse_rows<1, P>(k, FlatRows<1>{}, A, T, Y.data, d, out, threads);
+        else if (Y.W == 2) sparse_rows<2, P>(k, FlatRows<2>{}, A, T, Y.data, d, out, threads);
+        else if (Y.W == 4) sparse_rows<4, P>(k, FlatRows<4>{}, A, T, Y.data, d, out, threads);
         else if (Y.W == 8) wide_rows<8, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
         else if (Y.W == 16) wide_rows<16, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
         else wide_rows<0, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
-    };
-    if (rational)
-        run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},
-            std::false_type{});
-    else if (out.potential == nullptr) run(LookUp{kernel.table}, std::false_type{});
-    else run(LookUp{kernel.table}, std::true_type{});
-    return true;
+    });
 }
 
 inline bool edges_to(const Kernel &kernel, const Weights &A, Points<float> targets, Points<float> Y, double *force,

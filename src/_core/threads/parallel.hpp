@@ -19,6 +19,9 @@ int slots(int threads);
 // Runs a loop on up to slots(threads) threads. The first exception thrown by a chunk ends the loop and is rethrown.
 void run_loop(const Loop &loop, int threads);
 
+// The seconds that callers in this process have spent in loops of more than one chunk. The rest of their time is serial.
+double loop_seconds();
+
 // Calls body(first, last, slot) for chunks of the items 0 .. n - 1, on several threads and in any order.
 template <class Body> void parallel_for(std::int64_t n, std::int64_t chunk, int threads, const Body &body) {
     const auto run = [](void *context, std::int64_t first, std::int64_t last, int slot) {

@@ -155,6 +155,8 @@ Pool *make_pool() {
     return new (memory) Pool;
 }
 
+std::atomic<std::int64_t> in_loops{0};  // nanoseconds
+
 Pool &pool() {
     static Pool *const shared = make_pool();
     return *shared;
@@ -171,8 +173,12 @@ void run_loop(const Loop &loop, int threads) {
     if (loop.n <= 0) return;
     const std::int64_t chunks = (loop.n - 1) / loop.chunk + 1;
     const int used = int(std::min<std::int64_t>(chunks, slots(threads)));
+    const auto start = std::chrono::steady_clock::now();
     if (used == 1) loop.run(loop.context, 0, loop.n, 0);
     else pool().run(loop, used);
+    if (chunks > 1) in_loops += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
+
+double loop_seconds() { return 1e-9 * double(in_loops.load()); }
 
 }  // namespace eq

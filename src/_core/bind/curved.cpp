@@ -1,0 +1,166 @@
+// Bindings of edges and fields in curved spaces.
+#include <cmath>
+
+#include "bind/common.hpp"
+
+namespace {
+
+void bind_space(nb::module_ &m) {
+    using Kind = eq::Space::Kind;
+    nb::class_<eq::Space>(m, "Space", "A curved space of maps.")
+        .def_prop_ro(
+            "hyperbolic", [](const eq::Space &space) { return space.kind == Kind::hyperbolic; },
+            "Whether this is the hyperbolic plane.")
+        .def_static(
+            "torus",
+            [](Vector<double> period) {
+                for (std::size_t c = 0; c < period.shape(0); ++c)
+                    require(period(c) > 0 && std::isfinite(period(c)), "periods must be positive and finite");
+                eq::Space space;
+                space.kind = Kind::torus;
+                space.period = period.data();
+                space.dimension = int(period.shape(0));
+                return space;
+            },
+            array("period"), nb::keep_alive<0, 1>(), "The flat torus with a period per axis.")
+        .def_static(
+            "hyperbolic_plane",
+            [](double radius) {
+                require(radius > 0 && std::isfinite(radius), "radius must be positive and finite");
+                eq::Space space;
+                space.kind = Kind::hyperbolic;
+                space.radius = radius;
+                space.dimension = 2;
+                return space;
+            },
+            "radius"_a, "The plane of curvature -1/radius², in normal coordinates.");
+}
+
+// Targets that are the points themselves are passed as no targets.
+template <class R>
+eq::Points<R> check_targets(const eq::Space &space, const Matrix<R> &targets, const Matrix<R> &Y) {
+    require(Y.shape(1) == std::size_t(space.dimension), "Y must have one column per dimension of the space");
+    require(targets.shape(1) == Y.shape(1), "targets must have shape (n_targets, d) for Y (n, d)");
+    const bool same = targets.data() == Y.data() && targets.shape(0) == Y.shape(0);
+    return same ? eq::Points<R>() : points(targets);
+}
+
+// R is the type of the map and T that of the weights.
+template <class R, class T> void bind_curved_edges(nb::module_ &m) {
+    m.def(
+        "curved_edges_dense",
+        [](const eq::Space &space, const eq::Kernel &kernel, double b, Matrix<T> A, Matrix<R> Y,
+           OutVector<double> potential, OutMatrix<double> force, int threads) {
+            require(A.shape(0) == Y.shape(0) && A.shape(1) == Y.shape(0), "A must have shape (n, n) for Y (n, d)");
+            const eq::Points<R> at = check_targets(space, Y, Y);
+            const eq::EdgeSums out = edge_sums(Y.shape(0), Y.shape(1), potential, force);
+            eq::ReleaseGil release;
+            ops<R>().curved_edges(space, kernel, b, eq::Weights(A.data()), at, points(Y), out, threads);
+        },
+        "space"_a, "kernel"_a, "b"_a, array("A"), array("Y"), array("potential"), array("force"), "threads"_a,
+        "Ψ (n,) and E (n, d) of all pairs in a curved space, with dense A (n, n). An empty `potential` skips Ψ.");
+    m.def(
+        "curved_edges_sparse",
+        [](const eq::Space &space, const eq::Kernel &kernel, double b, const eq::Csr &A, Vector<T> values,
+           Matrix<R> targets, Matrix<R> Y, OutVector<double> potential, OutMatrix<double> force, int threads) {
+            const eq::Weights weights(A, entry_values(A, values, "values must have one element per entry of A"));
+            require(A.rows == std::int64_t(targets.shape(0)) && A.columns == std::int64_t(Y.shape(0)),
+                    "A must have shape (n_targets, n) for targets (n_targets, d) and Y (n, d)");
+            const eq::Points<R> at = check_targets(space, targets, Y);
+            const eq::EdgeSums out = edge_sums(targets.shape(0), Y.shape(1), potential, force);
+            keep_apart(A, potential, force);
+            eq::ReleaseGil release;
+            ops<R>().curved_edges(space, kernel, b, weights, at, points(Y), out, threads);
+        },
+        "space"_a, "kernel"_a, "b"_a, "A"_a, array("values"), array("targets"), array("Y"), array("potential"),
+        array("force"), "threads"_a,
+        "Ψ (n_targets,) and E (n_targets, d) of the stored pairs of A (n_targets, n) in a curved space. An empty"
+        " `potential` skips Ψ.");
+}
+
+template <class R> void bind_curved_field(nb::module_ &m) {
+    m.def(
+        "curved_field",
+        [](const eq::Space &space, const eq::Kernel &kernel, Matrix<double> charges, Matrix<R> targets, Matrix<R> Y,
+           OutMatrix<double> potential, OutCube half_gradient, int threads) {
+            require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, d)");
+            const eq::Points<R> at = check_targets(space, targets, Y);
+            const auto out = field_sums(targets.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
+            eq::ReleaseGil release;
+            ops<R>().curved_field(space, kernel, as_charges(charges), at, points(Y), out, threads);
+        },
+        "space"_a, "kernel"_a, array("charges"), array("targets"), array("Y"), array("potential"),
+        array("half_gradient"), "threads"_a,
+        "Φ and ½∇Φ of all points Y at targets (n_targets, d) in a curved space. If targets is Y, each point is left out"
+        " of its own sum.");
+}
+
+void bind_polar_near(nb::module_ &m) {
+    m.def(
+        "polar_near",
+        [](const eq::Space &space, Segments segments, int first, float scale, double reach, Vector<double> angles,
+           Vector<std::int64_t> starts, Matrix<float> targets, Matrix<float> Y, Matrix<double> charges,
+           OutMatrix<double> potential, OutCube half_gradient, int threads) {
+            const std::int64_t n = std::int64_t(Y.shape(0)), count = std::int64_t(starts.shape(0)) - 1;
+            require(space.kind == eq::Space::Kind::hyperbolic && Y.shape(1) == 2 && targets.shape(1) == 2,
+                    "targets and Y must have two columns, in the hyperbolic plane");
+            require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, 2)");
+            require(angles.shape(0) == Y.shape(0), "angles must have one element per row of Y");
+            require(reach > 0 && std::isfinite(reach), "reach must be positive and finite");
+            require(count >= 0 && starts(0) == 0 && starts(count) == n, "starts must begin with 0 and end with n");
+            for (std::int64_t q = 0; q < count; ++q)
+                require(starts(q) <= starts(q + 1), "starts must not decrease");
+            const auto out = field_sums(targets.shape(0), charges.shape(1), 2, potential, half_gradient);
+            keep_apart(starts, potential, half_gradient);
+            const eq::Table table = make_table(segments, first, scale);
+            const eq::Rings rings{reach, angles.data(), starts.data(), count};
+            eq::ReleaseGil release;
+            backend().polar_near(space, table, rings, points(targets), points(Y), as_charges(charges), out, threads);
+        },
+        "space"_a, array("segments"), "first"_a, "scale"_a, "reach"_a, array("angles"), array("starts"),
+        array("targets"), array("Y"), array("charges"), array("potential"), array("half_gradient"), "threads"_a,
+        "Add the pairs of the hyperbolic plane closer than `reach` to Φ and ½∇Φ at the targets. Y is sorted by rings of"
+        " this width, ring q from starts[q], and by angle.");
+}
+
+template <class R> void bind_hyperbolic_steps(nb::module_ &m) {
+    m.def(
+        "hyperbolic_move",
+        [](double radius, Matrix<R> step, OutMatrix<R> Y, OutMatrix<R> velocity, int threads) {
+            require(radius > 0 && std::isfinite(radius), "radius must be positive and finite");
+            require(step.shape(1) == 2 && Y.shape(1) == 2 && velocity.shape(1) == 2 && Y.shape(0) == step.shape(0) &&
+                        velocity.shape(0) == step.shape(0),
+                    "step, Y and velocity must have shape (n, 2)");
+            eq::ReleaseGil release;
+            ops<R>().hyperbolic_move(radius, points(step), Y.data(), velocity.data(), threads);
+        },
+        "radius"_a, array("step"), array("Y"), array("velocity"), "threads"_a,
+        "Move points (n, 2) of the hyperbolic plane along geodesics, with their velocities, in place.");
+    m.def(
+        "hyperbolic_translate",
+        [](double radius, double c0, double c1, OutMatrix<R> Y, OutMatrix<R> velocity, int threads) {
+            require(radius > 0 && std::isfinite(radius), "radius must be positive and finite");
+            require(Y.shape(1) == 2 && velocity.shape(1) == 2 && velocity.shape(0) == Y.shape(0),
+                    "Y and velocity must have shape (n, 2)");
+            eq::ReleaseGil release;
+            ops<R>().hyperbolic_translate(radius, c0, c1, std::int64_t(Y.shape(0)), Y.data(), velocity.data(), threads);
+        },
+        "radius"_a, "c0"_a, "c1"_a, array("Y"), array("velocity"), "threads"_a,
+        "Move points (n, 2) by the isometry that takes the point (c0, c1) to the origin, with their velocities, in"
+        " place.");
+}
+
+}  // namespace
+
+void bind_curved(nb::module_ &m) {
+    bind_space(m);
+    bind_curved_edges<float, float>(m);
+    bind_curved_edges<float, double>(m);
+    bind_curved_edges<double, float>(m);
+    bind_curved_edges<double, double>(m);
+    bind_curved_field<float>(m);
+    bind_curved_field<double>(m);
+    bind_polar_near(m);
+    bind_hyperbolic_steps<float>(m);
+    bind_hyperbolic_steps<double>(m);
+}

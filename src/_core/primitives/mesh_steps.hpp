@@ -1,0 +1,199 @@
+// Whole iterations on a mesh: edges, field, momentum, centring and the box of the map, each in parallel passes over the
+// points. Sums have a fixed order, so that the map does not depend on the number of threads, and the arithmetic is that
+// of the separate functions, so that it does not depend on who takes the steps.
+#pragma once
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "primitives/exact.hpp"
+#include "primitives/fourier.hpp"
+#include "primitives/mesh.hpp"
+#include "primitives/momentum.hpp"
+#include "primitives/near_field.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+template <class R> class MeshDescent {
+public:
+    MeshDescent(const MeshSteps &steps, const MeshKernel<R> &kernel, const MovingMap &map, int threads)
+        : steps_(steps), kernel_(kernel), map_(map), threads_(threads), mesh_(kernel.mesh),
+          convolution_(kernel.mesh, threads), blocks_(step_blocks(map.n)), charges_(map.n, UNINITIALIZED),
+          force_(map.n * map.d, UNINITIALIZED), potential_(map.n, UNINITIALIZED),
+          half_gradient_(map.n * map.d, UNINITIALIZED), grid_(kernel.mesh.nodes() + MESH_PADDING, UNINITIALIZED),
+          copy_(SAME ? 1 : map.n * map.d, UNINITIALIZED), sums_(blocks_ * map.d, UNINITIALIZED),
+          boxes_(blocks_ * 2 * map.d, UNINITIALIZED) {
+        for (int t = 0; t < MESH_PADDING; ++t) grid_[mesh_.nodes() + t] = R(0);
+        const float nothing[3] = {0, 0, 0};
+        for_step_blocks(map.n, threads, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
+            for (std::int64_t i = first; i < last; ++i) charges_[i] = 1.0;
+            shift_and_bound(b, first, last, nothing);
+        });
+        join_boxes();
+    }
+
+    // Returns the number of steps taken. A step that cannot be taken changes nothing.
+    std::int64_t run() {
+        using Clock = std::chrono::steady_clock;
+        const auto start = Clock::now();
+        std::int64_t taken = 0;
+        while (taken < steps_.count && fits()) {
+            if (taken > 0 && std::chrono::duration<double>(Clock::now() - start).count() > steps_.seconds) break;
+            const Points<float> U{map_.U, map_.n, map_.d};
+            edges<float>(steps_.kernel, -1, steps_.A, U, {nullptr, force_.data}, threads_);
+            const double Z = field();
+            if (!(Z > 0)) break;
+            Step step = steps_.step;
+            step.momentum = steps_.momentum[taken];
+            move(step, steps_.push / Z);
+            ++taken;
+        }
+        return taken;
+    }
+
+private:
+    static constexpr bool SAME = std::is_same<R, float>::value;
+    const MeshSteps &steps_;
+    const MeshKernel<R> &kernel_;
+    const MovingMap map_;
+    const int threads_;
+    Mesh mesh_;
+    Convolution<R> convolution_;
+    const std::int64_t blocks_;
+    Buffer<double> charges_, force_, potential_, half_gradient_;
+    Buffer<R> grid_, copy_;  // the copy is the map in the precision of the mesh
+    Buffer<double> sums_;    // of the blocks, (blocks, d)
+    Buffer<float> boxes_;    // lower and upper corners of the blocks, (blocks, 2, d)
+    double low_[3] = {0, 0, 0}, high_[3] = {0, 0, 0};
+
+    // Whether the map is finite and the mesh fits it.
+    bool fits() const {
+        double side[3], widest = 0;
+        for (int c = 0; c < map_.d; ++c) {
+            side[c] = high_[c] - low_[c];
+            if (!std::isfinite(side[c])) return false;
+            widest = side[c] > widest ? side[c] : widest;
+        }
+        if (widest < steps_.narrow) return false;
+        const double thin = widest * steps_.thin, shortest = thin > steps_.tiny ? thin : steps_.tiny;
+        for (int c = 0; c < map_.d; ++c) {
+            const double raised = side[c] > shortest ? side[c] : shortest;
+            if (!(raised > steps_.lower[c] && raised < steps_.upper[c])) return false;
+        }
+        return true;
+    }
+
+    // Fills the potential, without self terms, and half its gradient; returns Z.
+    double field() {
+        const std::int64_t n = map_.n;
+        const int d = map_.d;
+        const Charges charges{charges_.data, 1};
+        const FieldSums out{potential_.data, half_gradient_.data};
+        for (int c = 0; c < d; ++c)
+            mesh_.origin[c] = (low_[c] + high_[c]) / 2 - double(mesh_.size[c] - 1) / 2 * kernel_.h;
+        const Points<R> Y{in_precision(), n, d};
+        spread<R>(mesh_, Y, charges, grid_.data, threads_);
+        convolution_.apply(kernel_.frequencies, grid_.data);
+        gather<R>(mesh_, Y, grid_.data, 1, out, threads_);
+        const double shift = kernel_.shift * double(n);
+        if (kernel_.radius > 0) {
+            for_step_blocks(n, threads_, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+                for (std::int64_t i = first; i < last; ++i) potential_[i] += shift;
+            });
+            Mesh cells;
+            cells.d = d;
+            cells.inverse_h = 1 / kernel_.radius;
+            for (int c = 0; c < d; ++c) {
+                cells.origin[c] = low_[c];
+                cells.size[c] = std::int64_t(std::floor((high_[c] - low_[c]) / kernel_.radius)) + 1;
+            }
+            near<R>(cells, kernel_.near, {nullptr, 0, d}, Y, charges, out, threads_);
+        }
+        const double added = kernel_.radius > 0 ? 0 : shift, own = kernel_.at_zero;
+        return parallel_sum([&](std::int64_t i) { return (potential_[i] + added) - own; }, n, threads_);
+    }
+
+    const R *in_precision() {
+        if constexpr (SAME) return map_.U;
+        else {
+            const int d = map_.d;
+            for_step_blocks(map_.n, threads_, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+                for (std::int64_t t = first * d; t < last * d; ++t) copy_[t] = R(map_.U[t]);
+            });
+            return copy_.data;
+        }
+    }
+
+    // One step along the force pull · E + push ∇Φ; then the map is centred and its box found.
+    void move(const Step &step, double push) {
+        const int d = map_.d;
+        const double pull = steps_.pull;
+        for_step_blocks(map_.n, threads_, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
+            for (std::int64_t i = first * d; i < last * d; i += d) {
+                const auto gradient = [&](int c) {
+                    return -(pull * force_[i + c] + push * (2 * half_gradient_[i + c]));
+                };
+                momentum_point(step, d, gradient, map_.velocity + i, map_.gain + i);
+                for (int c = 0; c < d; ++c) map_.U[i + c] += map_.velocity[i + c];
+            }
+            sum_rows(map_.U, d, first, last, sums_.data + b * d);
+        });
+        float mean[3];
+        mean_of_blocks(sums_.data, map_.n, d, mean);
+        for_step_blocks(map_.n, threads_, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
+            shift_and_bound(b, first, last, mean);
+        });
+        join_boxes();
+    }
+
+    // Subtracts a row from the points of a block, and finds their box; the box of NaN is NaN.
+    void shift_and_bound(std::int64_t block, std::int64_t first, std::int64_t last, const float *row) {
+        const int d = map_.d;
+        constexpr float INF = std::numeric_limits<float>::infinity();
+        for (int c = 0; c < d; ++c) {
+            float low[4] = {INF, INF, INF, INF}, high[4] = {-INF, -INF, -INF, -INF}, nan[4] = {0, 0, 0, 0};
+            const auto add = [&](std::int64_t i, int l) {
+                const float u = map_.U[i * d + c] -= row[c];
+                low[l] = u < low[l] ? u : low[l];
+                high[l] = u > high[l] ? u : high[l];
+                nan[l] += u - u;
+            };
+            std::int64_t i = first;
+            for (; i + 4 <= last; i += 4)
+                for (int l = 0; l < 4; ++l) add(i + l, l);
+            for (; i < last; ++i) add(i, 0);
+            for (int l = 1; l < 4; ++l) {
+                low[0] = low[l] < low[0] ? low[l] : low[0];
+                high[0] = high[l] > high[0] ? high[l] : high[0];
+                nan[0] += nan[l];
+            }
+            boxes_[(2 * block) * d + c] = low[0] + nan[0];
+            boxes_[(2 * block + 1) * d + c] = high[0] + nan[0];
+        }
+    }
+
+    void join_boxes() {
+        const int d = map_.d;
+        for (int c = 0; c < d; ++c) {
+            float low = boxes_[c], high = boxes_[d + c], nan = 0;
+            for (std::int64_t b = 0; b < blocks_; ++b) {
+                const float l = boxes_[2 * b * d + c], h = boxes_[(2 * b + 1) * d + c];
+                low = l < low ? l : low;
+                high = h > high ? h : high;
+                nan += (h - h) + (l - l);
+            }
+            low_[c] = low + nan;
+            high_[c] = high + nan;
+        }
+    }
+};
+
+template <class R>
+std::int64_t mesh_steps(const MeshSteps &steps, const MeshKernel<R> &kernel, const MovingMap &map, int threads) {
+    return MeshDescent<R>(steps, kernel, map, threads).run();
+}
+
+}  // namespace EQ_ISA
+}  // namespace eq
