@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from .._types import Array, Matrix
+from ..geometry import Pairs
 from ..kernels import Kernel
 
 
@@ -46,8 +47,59 @@ class Placement(Protocol):
         ...
 
 
+class LinearForce(NamedTuple):
+    """A force F_i = pull · E_i + (push / Z) ∇Φ_i with Z = Σ_i Φ_i, edges of b = −1 and the field of unit charges.
+
+    An engine can take steps along such a force without calling the objective.
+    """
+
+    A: Matrix  # the weights of the edges
+    kernel: Kernel
+    pull: float
+    push: float
+    stiffness: float  # a scale of the curvature of the loss
+
+
+@runtime_checkable
+class HasLinearForce(Protocol):
+    """An objective whose force is a `LinearForce`, at least for some of its parameters."""
+
+    def linear_force(self, exaggeration: float) -> LinearForce | None:
+        """Return the force for an exaggeration; None if it has another form."""
+        ...
+
+
+class StepPlan(NamedTuple):
+    """Steps of an optimiser by momentum with gains in flat space; the rule `Momentum` documents the numbers."""
+
+    force: LinearForce
+    rate: float
+    gain_up: float
+    gain_down: float
+    turned: float
+    min_gain: float
+    max_step: float
+    momentum: Array  # (count,): one value per step
+
+
+@runtime_checkable
+class PlannedStep(Protocol):
+    """A step of an optimiser that an engine may take by itself, if it has a plan."""
+
+    def __call__(self, state: Any) -> None:
+        """Take one step and update the state."""
+        ...
+
+    def plan(self, state: Any, count: int) -> StepPlan | None:
+        """Return the plan of the next `count` steps; None if only a call can take them."""
+        ...
+
+
 class Stepper(Protocol):
-    """Records a step of an optimiser once and replays it, which saves the time that Python takes for each step."""
+    """Takes several steps of an optimiser in one call, which saves the time that Python takes for each step.
+
+    A GPU records one step and replays it. On the CPU, the core takes steps that have a plan.
+    """
 
     def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
         """Replay up to `count` steps and return the number of steps taken; 0 if the engine cannot replay steps.
@@ -55,7 +107,7 @@ class Stepper(Protocol):
         Parameters
         ----------
         step : callable
-            Takes one step and updates the state passed to it.
+            Takes one step and updates the state passed to it. It may be a `PlannedStep`.
         key : object
             Identifies the step: a new key starts a new recording.
         state : State
@@ -102,15 +154,19 @@ class Traits(NamedTuple):
 class Engine(Protocol):
     """Computes two sums over pairs, edges and field (docs/math.md, section 0), for an embedding and for new points.
 
-    Embeddings Y (n, d) are float32 or float64; the precision of the arithmetic depends on the engine.
+    Embeddings Y (n, d) are float32 or float64; the precision of the arithmetic depends on the engine. In a curved
+    space, y_i − y_j stands for the direction v_ij = ½ ∂d2_ij/∂y_i.
 
     Attributes
     ----------
+    pairs : Pairs or None
+        How points are compared; None for Euclidean distances.
     traits : Traits
     placement : Placement
     stepper : Stepper
     """
 
+    pairs: Pairs | None
     traits: Traits
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._types import Matrix
 from ..arrays.namespace import is_tensor, main_array
+from ..geometry import Pairs
 from ..linalg.pca import openmp_threads
 from .base import Engine, Resumable, SamplesPairs, require_no_state
 from .exact import Exact
@@ -23,7 +24,7 @@ DEVICES = ("auto", "cpu", "cuda")
 CROSSOVER = {1: 600, 2: 1000, 3: 2300}
 
 
-def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
+def choose_engine(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs | None = None) -> str:
     """Return `name`, or for "auto" the name of the fastest suitable engine for n points in d dimensions.
 
     Parameters
@@ -33,18 +34,19 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     n, d : int
     all_pairs : bool
         Whether the divergence needs P for every pair.
+    pairs : Pairs, optional
+        How points are compared, in a curved space.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or the engine cannot work in d dimensions or with all pairs.
+        If the name is unknown, or the engine cannot work in d dimensions, with all pairs or in the space.
     """
     if not (isinstance(name, str) and name in ENGINES):
         raise ValueError(f"unknown engine {name!r}; choose from {', '.join(map(repr, ENGINES))}")
     if name == "grid" and d > 3:
-        raise ValueError(
-            f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="sampled", or "exact" for few points'
-        )
+        others = 'engine="sampled", or "exact" for few points' if pairs is None else 'engine="exact"'
+        raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use {others}')
     if name == "sampled" and all_pairs:
         raise ValueError(
             'engine="sampled" sums a sample of the pairs, but this divergence needs all pairs; use engine="exact"'
@@ -54,11 +56,26 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
             'engine="torch" stores P for the nearest neighbours only, but this divergence needs P for all pairs;'
             ' use engine="exact"'
         )
+    if pairs is not None:
+        return _choose_curved(name, n, d, all_pairs, pairs)
     if name != "auto":
         return name
     if all_pairs or n < CROSSOVER.get(d, HIGH_CROSSOVER):
         return "exact"
     return "grid" if d <= 3 else "sampled"
+
+
+def _choose_curved(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs) -> str:
+    """Return the name of an engine for a curved space: one that sums over all pairs, or the mesh if there is one."""
+    has_mesh = pairs.native() is not None
+    if name == "grid" and not has_mesh:
+        raise ValueError('engine="grid" has no mesh for this geometry; use engine="exact" or "reference"')
+    if name not in ("auto", "reference", "exact", "grid"):
+        others = '"grid", "exact" or "reference"' if has_mesh else '"exact" or "reference"'
+        raise ValueError(f"engine={name!r} works in flat space and on the sphere only; use engine={others}")
+    if name != "auto":
+        return name
+    return "exact" if all_pairs or d > 3 or not has_mesh or n < CROSSOVER[d] else "grid"
 
 
 def check_engine_name(engine: Any) -> None:
@@ -105,7 +122,14 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
 
 
 def make_engine(
-    name: str, n_threads: int, tol: float, seed: int = 0, device: str = "cpu", *, deterministic: bool = True
+    name: str,
+    n_threads: int,
+    tol: float,
+    seed: int = 0,
+    device: str = "cpu",
+    *,
+    deterministic: bool = True,
+    pairs: Pairs | None = None,
 ) -> Engine:
     """Return a new engine.
 
@@ -122,7 +146,13 @@ def make_engine(
         For "torch": "cpu" or "cuda". The other engines run on the CPU.
     deterministic : bool, default=True
         For "torch" on a GPU: whether every run gives identical results, bit for bit.
+    pairs : Pairs, optional
+        How points are compared, in a curved space; such spaces have the engines that `choose_engine` allows.
     """
+    if pairs is not None:
+        from .mesh.curved_mesh import make_curved_engine  # a fit in the plane does not pass through it
+
+        return make_curved_engine(name, n_threads, tol, pairs)
     if name == "torch":
         from .torch.engine import Torch  # PyTorch is optional, and slow to import
 

@@ -1,9 +1,9 @@
-"""Code shared by the CPU engines: placement of arrays, compiled kernels, and edges over the entries of a CSR matrix."""
+"""Code shared by the CPU engines: placement of arrays, compiled kernels, edges over a CSR matrix, and fused steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -12,8 +12,9 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import compiled_pattern, entry_values, is_sparse
 from ..arrays.namespace import to_numpy
+from ..geometry import Pairs
 from ..kernels import Kernel
-from .base import Engine
+from .base import Engine, PlannedStep, StepPlan
 from .tables import Table, edge_table, kernel_table
 
 
@@ -42,12 +43,101 @@ class SingleSteps:
         """Do nothing: there are no buffers."""
 
 
+class SteadyMesh(NamedTuple):
+    """A kernel on a mesh for the next steps of a map, and for which maps it serves."""
+
+    compiled: Any  # a _core.MeshKernel32 or _core.MeshKernel64
+    lower: Array  # the sides (d,) of the box around the map must be longer than these, and shorter than `upper`
+    upper: Array
+    thin: float  # a side is treated as at least this fraction of the widest, and as at least `tiny`
+    tiny: float
+    left: int  # number of fields before the tolerance must be checked
+
+
+class TakesSteps(Protocol):
+    """What `FusedSteps` needs of an engine."""
+
+    n_threads: int
+
+    def compiled_edges(self, kernel: Kernel) -> _core.Kernel:
+        """Return the compiled kernel of edges with b = −1."""
+        ...
+
+    def steady_mesh(self, kernel: Kernel, Y: Array) -> SteadyMesh | None:
+        """Return the mesh of the next field of Y; None if something else than a field must be computed first."""
+        ...
+
+    def count_fields(self, kernel: Kernel, d: int, count: int) -> None:
+        """Count fields of unit charges in d dimensions that were computed by steps of the core."""
+        ...
+
+
+class FusedSteps:
+    """Takes planned steps in the core: edges, field, momentum and centring, without Python between them.
+
+    Maps have the same bytes as with single steps. Steps that do more are left to the optimiser: where the tolerance
+    must be checked, where the mesh changes, and where the map is not finite or too narrow.
+    """
+
+    SLICE = 0.1  # seconds after which a call returns to Python, for signals and other threads; chosen
+
+    def __init__(self, engine: TakesSteps):
+        self._engine = engine
+
+    def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
+        plan = step.plan(state, count) if isinstance(step, PlannedStep) else None
+        if plan is None or not self._is_supported(plan, state.U):
+            return 0
+        taken = 0
+        while taken < count and (new := self._take(plan, state, taken, min_extent)):
+            taken += new
+        return taken
+
+    def free_buffers(self) -> None:
+        """Do nothing: there are no buffers."""
+
+    def _is_supported(self, plan: StepPlan, U: Array) -> bool:
+        A = plan.force.A
+        return is_sparse(A) and U.dtype == np.float32 and entry_values(A).dtype == np.float32 and U.shape[1] <= 3
+
+    def _take(self, plan: StepPlan, state: Any, taken: int, min_extent: float) -> int:
+        """Take steps from number `taken` of the plan on, and return how many.
+
+        The state is replaced in one statement, so that an interrupted run has a complete one.
+        """
+        force, engine = plan.force, self._engine
+        if (mesh := engine.steady_mesh(force.kernel, state.U)) is None:
+            return 0
+        moving = {name: np.array(getattr(state, name), order="C") for name in ("U", "velocity", "gain")}
+        take: Any = _core.mesh_steps  # its overloads do not know unpacked arguments
+        steps = take(
+            mesh.compiled,
+            engine.compiled_edges(force.kernel),
+            compiled_pattern(force.A),
+            entry_values(force.A),
+            force.pull,
+            force.push,
+            *plan[1:-1],
+            plan.momentum[taken : taken + mesh.left],
+            *mesh[1:-1],
+            min_extent,
+            self.SLICE,
+            *moving.values(),
+            engine.n_threads,
+        )
+        if steps:
+            engine.count_fields(force.kernel, state.U.shape[1], steps)
+            vars(state).update(**moving, age=state.age + steps, iteration=state.iteration + steps)
+        return int(steps)
+
+
 HOST = HostPlacement()
 
 
 class CpuEngine:
     """Base class of the CPU engines: their arrays are in host memory, and no steps are replayed."""
 
+    pairs: Pairs | None = None
     placement = HOST
     stepper = SingleSteps()
 
@@ -111,12 +201,12 @@ class StoredEdges:
         """Return Ψ and E, as `Engine.edges` does."""
         if Y.dtype == np.float64 or not sparse.issparse(A):
             return self._exact(self.n_threads).edges(Y, A, kernel, b, potential=potential)
-        native, b = self._native(kernel, b)
+        native, b = self.native(kernel, b)
         return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
         """Return E of the targets, as `Engine.edges_to` does."""
-        native, _ = self._native(kernel, b)
+        native, _ = self.native(kernel, b)
         force = np.empty(targets.shape)
         targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
         values = entry_values(A).astype(np.float32, copy=False)
@@ -130,7 +220,7 @@ class StoredEdges:
             self._tables[kernel, b] = edge_table(kernel, b)
         return self._tables[kernel, b]
 
-    def _native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
+    def native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return a compiled kernel and an exponent for `native_edges`.
 
         If b = −1 and k'/k is rational, these are the kernel itself and b. Otherwise the kernel is a table, in which ψ_b

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,10 +23,10 @@ from ..._types import Array, Matrix
 from ..._warn import warn
 from ...arrays.namespace import to_numpy
 from ...kernels import Kernel
-from ..base import Field, Traits
-from ..cpu import CompiledKernels, CpuEngine, StoredEdges
+from ..base import Field, Stepper, Traits
+from ..cpu import CompiledKernels, CpuEngine, FusedSteps, SteadyMesh, StoredEdges
 from ..exact import Exact
-from .plan import Plan, Source, Transform, check_span, plan, rungs_of, span_of
+from .plan import THIN, TINY, Plan, Source, Transform, bounding_box, check_span, plan, rungs_of, span_limits, span_of
 
 CACHE = 4  # kernel transforms cached: the extents of an embedding change by one rung at a time
 # When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
@@ -54,6 +54,7 @@ class ToleranceRecord:
     checked: tuple[int, ...] = ()  # for "torch": the value of `rungs` at the last check
     fields: int = 0  # number of fields computed since the last check
     warned: bool = False
+    double: bool = False  # whether rounding errors in float32 exceeded the tolerance at the last check
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> ToleranceRecord:
@@ -170,13 +171,15 @@ class MeshEngine(ABC):
         """Return the maximum relative error of the force between two points at a level (see `ToleranceRecord`)."""
         return float(self.tol * 2 ** (level / 2))
 
-    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
-        """Return the plan of a mesh for n points in a box with sides `rungs`, with the pair error of `level`."""
-        return self._choose_mesh(kernel, self._pair_error(level), n, span_of(rungs, kernel.length, self.RUNGS))
+    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], record: ToleranceRecord) -> Plan:
+        """Return the plan of a mesh for n points in a box with sides `rungs`, as fine and precise as `record` says."""
+        span = span_of(rungs, kernel.length, self.RUNGS)
+        of = self._choose_mesh(kernel, self._pair_error(record.level), n, span)
+        return of._replace(dtype=np.float64) if record.double and of.h > 0 else of
 
-    def _planned(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Any:
+    def _planned(self, kernel: Kernel, n: int, rungs: tuple[int, ...], record: ToleranceRecord) -> Any:
         """Return the transform, from the cache or new, for the plan that `_plan` returns."""
-        return self._cached_transform(kernel, self._plan(kernel, n, rungs, level))
+        return self._cached_transform(kernel, self._plan(kernel, n, rungs, record))
 
     def _check_due(self, record: ToleranceRecord, rungs: tuple[int, ...], checked: tuple[int, ...]) -> bool:
         """Return whether the tolerance must be checked now.
@@ -210,19 +213,31 @@ class MeshEngine(ABC):
     def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
         """Return a transform that meets the tolerance, after refining the plan if needed or coarsening it if possible.
 
-        If refining no longer helps, return the finest transform tried; if its error exceeds `tol`, warn, but only once
-        for each record.
+        Refining helps until rounding errors dominate; then float64 is tried. If nothing helps any more, return the
+        finest transform tried; if its error exceeds `tol`, warn, but only once for each record.
         """
         check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
 
         def planned(level: int) -> Plan:
-            return self._plan(kernel, len(source.Y), record.rungs, level)
+            return self._plan(kernel, len(source.Y), record.rungs, replace(record, level=level))
 
         def excess(level: int) -> float:
             """Return the measured error of the plan for this level, divided by the allowed error MARGIN · tol."""
             return check.error(self._cached_transform(kernel, planned(level))) / (MARGIN * self.tol)
 
+        def widened(error: float) -> float:
+            """Use float64 from now on if it halves the error, which is in float32, and return the error."""
+            if planned(record.level).dtype == np.float64:
+                return error
+            record.double = True
+            in_float64 = excess(record.level)
+            record.double = in_float64 <= error / 2
+            return in_float64 if record.double else error
+
+        was_double, record.double = record.double, False
         error, stalled = excess(record.level), 0
+        if error > 1 and was_double:
+            error = widened(error)
         if error <= 0.5 and record.level < HIGHEST:
             level = min(HIGHEST, record.level + (int(-2 * np.log2(error)) if error > 0 else HIGHEST))
             if planned(level) == planned(record.level) or excess(level) <= 1:
@@ -232,6 +247,8 @@ class MeshEngine(ABC):
             record.level = max(LOWEST, record.level - int(np.ceil(2 * np.log2(error))))
             if planned(record.level) != tried:
                 last, error = error, excess(record.level)
+                if error > 1:
+                    error = widened(error)
                 stalled = stalled + 1 if error > 0.9 * last else 0
         if error * MARGIN > 1 and not record.warned:
             record.warned = True
@@ -265,6 +282,10 @@ class Grid(MeshEngine, CpuEngine):
         self._edges = StoredEdges(n_threads, Exact)
         self._compiled = CompiledKernels()
 
+    @property
+    def stepper(self) -> Stepper:  # type: ignore[override]
+        return FusedSteps(self)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["n_threads"], state["tol"])  # type: ignore[misc]
         self.restore(state["state"])
@@ -295,9 +316,32 @@ class Grid(MeshEngine, CpuEngine):
         record = self._record(kernel, source.charged, len(rungs))
         record.fields += 1
         if not self._check_due(record, rungs, record.rungs):
-            return self._planned(kernel, len(source.Y), rungs, record.level)
+            return self._planned(kernel, len(source.Y), rungs, record)
         record.rungs, record.fields = rungs, 0
         return self._meet_tolerance(kernel, source, record)
+
+    def compiled_edges(self, kernel: Kernel) -> _core.Kernel:
+        """Return the compiled kernel of edges with b = −1."""
+        return self._edges.native(kernel, -1.0)[0]
+
+    def steady_mesh(self, kernel: Kernel, Y: Array) -> SteadyMesh | None:
+        """Return the mesh of the next field of Y; None if the tolerance must be checked before, or Y is not finite."""
+        low, high = bounding_box(Y)
+        span = high - low
+        if not np.isfinite(span).all():
+            return None
+        rungs = rungs_of(span, kernel.length, self.RUNGS)
+        record = self._record(kernel, False, len(rungs))
+        left = self.CHECK - 1 - record.fields
+        if left <= 0 or self._check_due(record, rungs, record.rungs):
+            return None
+        transform = self._planned(kernel, len(Y), rungs, record)
+        limits = span_limits(rungs, kernel.length, self.RUNGS)
+        return SteadyMesh(transform.compiled, *limits, THIN, TINY * kernel.length, left)
+
+    def count_fields(self, kernel: Kernel, d: int, count: int) -> None:
+        """Count fields of unit charges in d dimensions that were computed by steps of the core."""
+        self._record(kernel, False, d).fields += count
 
     def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
         return plan(kernel, error, n, span)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import fft
@@ -30,6 +30,8 @@ SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1
 # Nodes beyond the embedding. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the
 # spline spreads it with a factor of 0.43 per node (the pole of the quintic spline): less than 1e-3 remains after 10.
 BEYOND = ORDER + 10
+THIN, TINY = 1 / 64, 1e-12  # the shortest side of a box for which a mesh is planned, by its widest and by the kernel
+ROUNDING = 1e-9  # relative; far above the rounding error of a logarithm
 STEPS = 8  # mesh widths come in 8 steps per octave
 # The cost of a step in nanoseconds on one thread, measured on embeddings of digits, 6,000 digits of MNIST, and
 # Fashion-MNIST (benchmarks/crossover.py).
@@ -38,7 +40,6 @@ PAIR = 5.0  # per pair of the near field
 CLUMP = 3.0  # near pairs, relative to a uniform embedding; 1.5 to 6 were measured
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
 DOUBLE = 2**12, 2**14  # nodes and points up to which float64 costs little; chosen
-SMALL = 2**12  # nodes up to which a mesh is too small for two threads; chosen
 
 
 class Plan(NamedTuple):
@@ -57,12 +58,17 @@ class Source:
         self.Y = np.ascontiguousarray(Y)
         c, self.charges = charge_columns(charges, len(Y))
         self.shape, self.charged = c.shape, charges is not None
-        axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
-        self.low, self.high = (f(axes, axis=1).astype(np.float64) for f in (np.min, np.max))
+        self.low, self.high = bounding_box(Y)
 
     def widen(self, margin: Array) -> None:
         """Add a margin (d,) on either side of the box."""
         self.low, self.high = self.low - margin, self.high + margin
+
+
+def bounding_box(Y: Array) -> tuple[Array, Array]:
+    """Return the lower and the upper corner (d,) of the box around the points Y (n, d), in float64."""
+    axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
+    return axes.min(axis=1).astype(np.float64), axes.max(axis=1).astype(np.float64)
 
 
 class Transform:
@@ -92,6 +98,14 @@ class Transform:
             b = SPLINE[0] + 2 * SPLINE[1] * np.cos(omega) + 2 * SPLINE[2] * np.cos(2 * omega)
             K /= (2 * n * b**2).reshape([-1 if a == axis else 1 for a in range(len(size))])
         self.frequencies = group_frequencies(K / 2, size, dtype)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The transform as an object of the core, for `mesh_steps`."""
+        kind = _core.MeshKernel32 if self.dtype == np.float32 else _core.MeshKernel64
+        near = near_table(self.kernel, self.radius) if self.radius > 0 else (np.zeros((1, 4), np.float32), 0, 1.0)
+        size = np.array(self.size, dtype=np.int64)
+        return kind(self.h, size, self.frequencies, self.shift, self.at_zero, self.radius, *near)
 
     def place(self, low: Array, high: Array) -> _core.Mesh:
         """Return the mesh, centred on the box with corners `low` and `high`."""
@@ -137,7 +151,7 @@ class Transform:
         grid[m * nodes :] = 0
         _core.spread(mesh, Y, charges, grid, n_threads)
         potential = grid[: m * nodes].reshape(m, nodes)
-        _core.convolve(mesh, self.frequencies, potential, n_threads if nodes > SMALL else 1)
+        _core.convolve(mesh, self.frequencies, potential, n_threads)
         return grid
 
 
@@ -149,15 +163,15 @@ def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating])
     2n frequencies, and these axes are flattened to the rows. The last axis of K is padded with zeros and cut into
     groups, each with as many frequencies as a SIMD vector has lanes.
     """
+    K = np.concatenate([K[..., ::2], K[..., 1::2]], axis=-1, dtype=dtype, casting="same_kind")
     for axis, n in enumerate(size[:-1]):
         f = np.arange(2 * n)
         K = K.take(np.concatenate([np.minimum(f, 2 * n - f)[::2], np.minimum(f, 2 * n - f)[1::2]]), axis=axis)
-    f = np.arange(size[-1] + 1)
-    K = K.take(np.concatenate([f[::2], f[1::2]]), axis=-1)
+    count = size[-1] + 1
     lines = VECTOR_BYTES // np.dtype(dtype).itemsize
-    groups = -(-len(f) // lines)
-    out = np.zeros((groups, K.size // len(f), lines), dtype)
-    rows = K.reshape(-1, len(f))
+    groups = -(-count // lines)
+    out = np.zeros((groups, K.size // count, lines), dtype)
+    rows = K.reshape(-1, count)
     for g in range(groups):
         part = rows[:, g * lines : (g + 1) * lines]
         out[g, :, : part.shape[1]] = part
@@ -214,7 +228,7 @@ def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
 
     `error` is the maximum relative error of the force between two points.
     """
-    h, radius = _cheapest(kernel, error, n, np.array(span))
+    h, radius = cheapest(kernel, error, n, np.array(span))
     size = mesh_size(h, span)
     double = needs_float64(kernel, n, span, size) or max(size) > 2**13  # float32 resolves 1/2000 of a cell up to here
     return Plan(h, size, radius, np.float64 if double else np.float32)
@@ -247,7 +261,7 @@ def rungs_of(span: Array, length: float, per_octave: int, room: float = 1.0) -> 
     A rung is given by an integer q: its length is `length` · 2^(q/per_octave), where `length` is the kernel's length. A
     side shorter than 1/64 of the widest side is treated as that long, so that no mesh is degenerate.
     """
-    shortest = max(float(span.max()) / 64, 1e-12 * length)
+    shortest = max(float(span.max()) * THIN, TINY * length)
     return tuple(int(np.ceil(per_octave * np.log2(room * max(s, shortest) / length))) for s in span)
 
 
@@ -256,12 +270,21 @@ def span_of(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple[flo
     return tuple(length * 2.0 ** (rung / per_octave) for rung in rungs)
 
 
-def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
+def span_limits(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple[Array, Array]:
+    """Return the lower and the upper ends of the sides for which `rungs_of` returns these rungs.
+
+    The ends are moved inwards by more than the rounding error of `rungs_of`.
+    """
+    lower, upper = (np.array(span_of(ends, length, per_octave)) for ends in (tuple(q - 1 for q in rungs), rungs))
+    return lower * (1 + ROUNDING), upper * (1 - ROUNDING)
+
+
+def cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
     """Return the width of the cheapest mesh and the radius of its near field, 0 if it needs no near field."""
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:
-        h = min(h, _step_up(widest / 8, kernel.length))
+        h = min(h, step_up(widest / 8, kernel.length))
         plain = NODE * _nodes(span, h)
     finest = np.log2(widest / (256 if d == 3 else 4096) / kernel.length)
     widths = kernel.length * 2 ** (np.ceil(2 * np.arange(finest, np.log2(widest / 8 / kernel.length), 0.5)) / 2)
@@ -336,6 +359,6 @@ def _nodes(span: Array, h: float) -> float:
     return float(np.prod(span / h + BEYOND))
 
 
-def _step_up(h: float, unit: float) -> float:
+def step_up(h: float, unit: float) -> float:
     """Return the smallest unit · 2^(k/8), with an integer k, that is not below h."""
     return float(unit * 2 ** (np.ceil(STEPS * np.log2(h / unit)) / STEPS))

@@ -15,6 +15,7 @@ from ...arrays.csr import is_sparse, on_host
 from ...arrays.device_csr import Rows
 from ...arrays.namespace import array_namespace, is_tensor, to_numpy
 from ...arrays.to_device import available_device
+from ...geometry import Pairs
 from ...kernels import Kernel
 from ...linalg.row_products import padded_blocks
 from ..base import Field, Traits
@@ -77,6 +78,7 @@ class Torch(MeshEngine):
     """
 
     traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
+    pairs: Pairs | None = None  # flat space only
     RUNGS = 16
     MOVED = RUNGS // 2  # the same factor as on the CPU
     CHECK = 100
@@ -191,7 +193,7 @@ class Torch(MeshEngine):
         else:
             self._update_plan(kernel, source, record)
             record.fields += 1
-        return self._planned(kernel, len(source.Y), record.rungs, record.level)
+        return self._planned(kernel, len(source.Y), record.rungs, record)
 
     def _update_plan(self, kernel: Kernel, source: DeviceSource, record: ToleranceRecord) -> bool:
         """Plan a new mesh if the embedding no longer fits its mesh, and check the tolerance if a check is due.
@@ -207,7 +209,7 @@ class Torch(MeshEngine):
             record.fields, record.checked = 0, record.rungs
             self._meet_tolerance(kernel, source, record)
         elif outside:  # fill the caches of a new mesh before it is recorded in a CUDA graph
-            mesh = self._planned(kernel, len(source.Y), record.rungs, record.level)
+            mesh = self._planned(kernel, len(source.Y), record.rungs, record)
             mesh.solve(source, self.n_threads)(source.Y[:1])
         return outside or due
 
@@ -218,7 +220,7 @@ class Torch(MeshEngine):
         empty list and 0.
         """
         records = self._records.values()
-        meshes = [self._planned(kernel, n, r.rungs, r.level) for (kernel, *_), r in self._records.items()]
+        meshes = [self._planned(kernel, n, r.rungs, r) for (kernel, *_), r in self._records.items()]
         if any(isinstance(mesh, Direct) for mesh in meshes):
             return None, [], 0
         return meshes, [record.rungs for record in records], min([count, *(self.CHECK - r.fields for r in records)])

@@ -1,8 +1,7 @@
-"""Geometries: the spaces that maps lie in.
+"""What a geometry is; flat space, optionally with a metric tensor; and maps of fixed spread.
 
-These are Euclidean space, optionally with a metric tensor; the unit sphere; and maps of fixed spread. The optimiser
-works in coordinates U in which distances are Euclidean. A geometry converts maps Y to U and back. After each step of
-the optimiser, it returns U to the surface of valid coordinates, such as the sphere.
+The optimiser works in coordinates U. A geometry converts maps Y to U and back, compares pairs of points, and keeps
+steps on the surface of valid U, such as the sphere.
 """
 
 from __future__ import annotations
@@ -11,44 +10,118 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._tags import tagged
-from ._types import Array
-from .arrays.namespace import array_like, array_namespace, centered, times_matrix
+from .._tags import tagged
+from .._types import Array
+from ..arrays.namespace import array_like, array_namespace, centered, times_matrix
+from ..kernels import Kernel
 
 
-class Geometry(Protocol):
-    """Converts maps Y (n, d) to working coordinates U and back, and keeps U valid.
+class Pairs(Protocol):
+    """How two points with working coordinates u_i and u_j are compared in a space that is not Euclidean."""
 
-    Arrays can be NumPy, PyTorch or CuPy arrays.
+    def between(self, Ui: Array, Uj: Array) -> tuple[Array, Array]:
+        """Return d2 (...) and the direction v = ½ ∂d2/∂u_i (..., d) of points (..., d), in NumPy and float64."""
+        ...
+
+    def native(self) -> Any:
+        """Return the compiled counterpart, a `_core.Space`; None to use `between`."""
+        ...
+
+    def radial(self, kernel: Kernel) -> Kernel:
+        """Return a kernel as a function of what the compiled counterpart gives instead of d2, for its table."""
+        ...
+
+
+def compare(pairs: Pairs | None, Ui: Array, Uj: Array) -> tuple[Array, Array]:
+    """Return d2 (...) and the direction v (..., d) of points (..., d); u_i − u_j without `pairs`."""
+    if pairs is not None:
+        return pairs.between(Ui, Uj)
+    diff = Ui - Uj
+    return (diff**2).sum(axis=-1), diff
+
+
+class Geometry:
+    """A space of maps (n, columns), described by working coordinates U; arrays may be from NumPy, PyTorch or CuPy.
+
+    Attributes
+    ----------
+    pairs : Pairs or None
+        How working coordinates are compared; None for Euclidean distances.
     """
+
+    pairs: Pairs | None = None
+
+    def resolved(self, n: int, d: int, length: float) -> Geometry:
+        """Return the geometry with every size that is "auto" chosen, for n points in d dimensions.
+
+        `length` is the length of the kernel.
+        """
+        return self
+
+    def check(self, d: int, length: float) -> None:
+        """Raise ValueError if maps in d dimensions cannot be computed; warn if they cannot be good.
+
+        `length` is the length of the kernel. It is called for a resolved geometry, before work starts.
+        """
+
+    def require_sizes(self) -> None:
+        """Raise ValueError if a size is "auto"; `resolved` chooses it."""
+
+    def columns(self, d: int) -> int:
+        """Return the number of columns of a map in d dimensions."""
+        return d
+
+    def start(self, Y: Array) -> Array:
+        """Return the initial map for coordinates Y (n, columns) around 0."""
+        return self.map(Y)
 
     def work(self, Y: Array) -> Array:
         """Return the working coordinates U of a map Y."""
-        ...
+        return Y
 
     def map(self, U: Array) -> Array:
         """Return the map Y of working coordinates U."""
-        ...
+        return U
 
     def pull_back(self, Y: Array, F: Array) -> Array:
         """Return the force on the map Y that corresponds to the force F on U."""
-        ...
+        return F
 
     def tangent(self, U: Array, F: Array) -> Array:
-        """Return the component of the force F that is tangent, at U, to the surface of valid working coordinates."""
-        ...
+        """Return the force F on U as a tangent vector at U, along which the loss falls fastest."""
+        return F
+
+    def move(self, U: Array, step: Array, velocity: Array, *, centred: bool) -> tuple[Array, Array]:
+        """Return U after a step along tangent vectors, and the velocity as tangent vectors there.
+
+        `centred` says whether U may be centred, because the loss is invariant to isometries.
+        """
+        U = self.retract(U + step) if centred else self.project(U + step)
+        return U, self.tangent(U, velocity)
 
     def project(self, U: Array) -> Array:
         """Return U projected onto the surface of valid working coordinates, such as the unit sphere."""
-        ...
+        return U
 
     def retract(self, U: Array) -> Array:
-        """Return U after a step, projected as by `project`, and centred if translation does not change the loss."""
-        ...
+        """Return the projection of U after a step, centred if the loss is invariant to translation."""
+        return self.project(U)
+
+    def distance(self, Yi: Array, Yj: Array) -> Array:
+        """Return the distances (...) that enter the loss, between positions (..., columns) in maps."""
+        self.require_sizes()
+        maps = (np.asarray(Y, dtype=np.float64) for Y in (Yi, Yj))
+        Ui, Uj = (self.work(Y.reshape(-1, Y.shape[-1])).reshape(Y.shape) for Y in maps)
+        return np.sqrt(compare(self.pairs, Ui, Uj)[0])
+
+    def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
+        """Return positions (points, columns) along the shortest path between two positions in a map."""
+        t = np.linspace(0.0, 1.0, points)[:, None]
+        return (1 - t) * np.asarray(y_i, dtype=np.float64) + t * np.asarray(y_j, dtype=np.float64)
 
 
 @tagged("geometry.Flat")
-class Flat:
+class Flat(Geometry):
     """R^d with the squared distances d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9).
 
     The working coordinates are u = A y, where G = AᵀA.
@@ -64,6 +137,12 @@ class Flat:
     def __init__(self, g: Array | None = None, dimension: int | None = None):
         self.A = None if g is None else factor(g, "g", dimension)
 
+    def __repr__(self) -> str:
+        tensor = (
+            "" if self.A is None else np.array2string(self.A.T @ self.A, precision=4, separator=", ", prefix=" " * 7)
+        )
+        return f"{type(self).__name__}({tensor and f'g={tensor}'})"
+
     def work(self, Y: Array) -> Array:
         return Y if self.A is None else times_matrix(Y, self.A.T)
 
@@ -72,12 +151,6 @@ class Flat:
 
     def pull_back(self, Y: Array, F: Array) -> Array:
         return F if self.A is None else F @ array_like(F, self.A)
-
-    def tangent(self, U: Array, F: Array) -> Array:
-        return F
-
-    def project(self, U: Array) -> Array:
-        return U
 
     def retract(self, U: Array) -> Array:
         return centered(U)  # the loss is invariant to translation
@@ -93,41 +166,7 @@ class Placed(Flat):
         return U
 
 
-@tagged("geometry.Sphere")
-class Sphere:
-    """The unit sphere in R^d; any y ≠ 0 represents the point u = y/‖y‖.
-
-    The Lagrange term of Lin et al. 2024, eq. (28) projects the gradient g of the loss E at u to g − ⟨g, u⟩u, which is
-    also the gradient of E(y/‖y‖) at y = u.
-    """
-
-    def work(self, Y: Array) -> Array:
-        xp, norm = array_namespace(Y), _norms(Y)
-        if not xp.all(norm):
-            raise ValueError(
-                f"row {int(xp.argmin(norm))} of the map is all zeros and has no direction on the sphere; make it"
-                " nonzero"
-            )
-        return Y / norm
-
-    def map(self, U: Array) -> Array:
-        return U
-
-    def pull_back(self, Y: Array, F: Array) -> Array:
-        norm = _norms(Y)
-        return self.tangent(Y / norm, F) / norm
-
-    def tangent(self, U: Array, F: Array) -> Array:
-        return F - array_namespace(F).sum(F * U, axis=1, keepdims=True) * U
-
-    def project(self, U: Array) -> Array:
-        return self.work(U)
-
-    def retract(self, U: Array) -> Array:
-        return U / _norms(U)  # no step ends at 0, and a check would wait for the GPU
-
-
-class Orthonormal:
+class Orthonormal(Geometry):
     """Maps with the same spread along every axis: UᵀU = (Σ r_i²) I and rᵀU = 0 for U = diag(r) Y and weights r.
 
     It is used for losses that depend only on the span of the columns of U. A step moves from one span to another
@@ -156,18 +195,10 @@ class Orthonormal:
         return F - U @ (U.T @ F) / self._spread
 
     def project(self, U: Array) -> Array:
-        return self.retract(U)
-
-    def retract(self, U: Array) -> Array:
         root = array_like(U, self.root)
         U = U - root * (root.T @ U) / self._spread
         left, _, right = array_namespace(U).linalg.svd(U, full_matrices=False)
         return left @ right * float(np.sqrt(self._spread))
-
-
-def _norms(Y: Any) -> Any:
-    """Return the norms (n, 1) of the rows of Y."""
-    return array_namespace(Y).sum(Y * Y, axis=1, keepdims=True) ** 0.5
 
 
 def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
