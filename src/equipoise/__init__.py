@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import affinities, anndata, divergences, kernels, neighbors, pair_losses, spaces
+from . import affinities, anndata, divergences, geometry, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from ._warn import UnfinishedWarning
 from .canonical import canonical_form
@@ -85,6 +85,7 @@ __all__ = [
     "estimate_memory",
     "evaluate",
     "forces",
+    "geometry",
     "kernels",
     "load",
     "local_isometry",

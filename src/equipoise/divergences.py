@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ._tags import tagged
 from ._types import Array
@@ -70,8 +71,8 @@ class Divergence:
         """Return f'(t)."""
         raise TypeError(f"{type(self).__name__} must define slope(t)")
 
-    def between(self, P: Array, Q: Array) -> float:
-        """Return the divergence of Q from P, for arrays (n, n) of nonnegative numbers; the diagonals are ignored.
+    def between(self, P: Any, Q: Any) -> float:
+        """Return the divergence of Q from P, matrices (n, n) of nonnegative numbers; the diagonals are ignored.
 
         This is the plain formula over all pairs, in float64. P and Q must each sum to 1 off the diagonal.
         """
@@ -82,9 +83,17 @@ class Divergence:
         return value + self.limit * rest if rest > 0 else value
 
 
-def _off_diagonal(*matrices: Array) -> list[Array]:
-    """Return the off-diagonal entries of matrices (n, n), each as a vector in float64."""
-    return [np.asarray(M, dtype=np.float64)[~np.eye(len(M), dtype=bool)] for M in matrices]
+def _off_diagonal(P: Any, Q: Any) -> list[Array]:
+    """Return the off-diagonal entries of P and Q, both (n, n), each as a vector in float64."""
+    P, Q = _as_array(P), _as_array(Q)
+    if P.ndim != 2 or P.shape[0] != P.shape[1] or P.shape != Q.shape:
+        raise ValueError(f"P and Q must be two matrices (n, n) of the same points, got shapes {P.shape} and {Q.shape}")
+    return [M[~np.eye(len(M), dtype=bool)] for M in (P, Q)]
+
+
+def _as_array(M: Any) -> Array:
+    """Return a matrix, which may be sparse, as a NumPy array in float64."""
+    return np.asarray(M.toarray() if sparse.issparse(M) else M, dtype=np.float64)
 
 
 @tagged("divergences.Alpha")
@@ -193,7 +202,7 @@ class Renyi(Divergence):
         if not is_positive(self.order):
             raise ValueError(f"order must be a positive number, got {self.order!r}")
 
-    def between(self, P: Array, Q: Array) -> float:
+    def between(self, P: Any, Q: Any) -> float:
         e = 1 - self.order
         return -log_overlap(-self.order * Alpha(1 - 2 * self.order).between(P, Q), e)
 
@@ -219,7 +228,7 @@ class Beta(Divergence):
         if not is_positive(self.beta):
             raise ValueError(f"beta must be a positive number, got {self.beta!r}")
 
-    def between(self, P: Array, Q: Array) -> float:
+    def between(self, P: Any, Q: Any) -> float:
         p, q = _off_diagonal(P, Q)
         e, stored = self.beta - 1, p > 0
         p, rest, q = p[stored], q[~stored], q[stored]
@@ -248,7 +257,7 @@ class Gamma(Divergence):
         if not (is_finite(self.gamma) and self.gamma > -1):
             raise ValueError(f"gamma must be a number above -1, got {self.gamma!r}")
 
-    def between(self, P: Array, Q: Array) -> float:
+    def between(self, P: Any, Q: Any) -> float:
         p, q = _off_diagonal(P, Q)
         g, stored = self.gamma, p > 0
         own, mixed = (float((p[stored] * deformed_log(np.log(x[stored]), g)).sum()) for x in (p, q))
@@ -269,10 +278,11 @@ class _TwoWay(Divergence):
         if not (is_positive(self.epsilon) and self.epsilon <= 1):
             raise ValueError(f"epsilon must be a number above 0 and at most 1, got {self.epsilon!r}")
 
-    def between(self, P: Array, Q: Array) -> float:
+    def between(self, P: Any, Q: Any) -> float:
         a, b = self.weights
+        P = _as_array(P)
         n = len(P)
-        mixed = (1 - self.epsilon) * np.asarray(P, dtype=np.float64) + self.epsilon / (n * (n - 1))
+        mixed = (1 - self.epsilon) * P + self.epsilon / (n * (n - 1))
         forward = a * KL().between(P, Q) if a > 0 else 0.0
         return forward + (b * KL().between(Q, mixed) if b > 0 else 0.0)
 

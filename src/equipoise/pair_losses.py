@@ -168,6 +168,7 @@ class Contrastive(PairLoss):
 
     @property
     def is_learned(self) -> bool:
+        """Whether the scale is fitted together with the map."""
         return isinstance(self.scale, str) and self.scale == "learned"
 
     def probability(self, ky: Array) -> Array:

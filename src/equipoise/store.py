@@ -32,11 +32,23 @@ ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define 
     "inputs.device_table.DeviceTable": "inputs.device_table",
     "device.rows.Rows": "arrays.device_csr",
 }
+CURVED = {  # tags of classes for curved spaces, and the modules that define them, imported when needed
+    "geometry.Sphere": "geometry.sphere",
+    "geometry.Directions": "geometry.sphere",
+    "geometry.Torus": "geometry.torus",
+    "geometry.TorusPairs": "geometry.torus",
+    "geometry.Hyperbolic": "geometry.hyperbolic",
+    "geometry.HyperbolicPairs": "geometry.hyperbolic",
+    "engines.curved.TorusGrid": "engines.mesh.curved_mesh",
+    "engines.curved.PolarGrid": "engines.mesh.curved_mesh",
+    "engines.curved.CurvedExact": "engines.curved_exact",
+}
 NOT_STATE = ("_problem", "_objective")  # attributes of a method for inspection only, in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
     "g": "save the map, embedding_, instead",
     "h": 'compute the distances under h and use metric="precomputed"',
+    "geometry": "use a geometry of equipoise.geometry",
     "kernel": "use a kernel of equipoise.kernels",
     "affinity": "use affinities.FixedWidth or a kernel of equipoise.kernels",
     "loss": "use a loss of equipoise.pair_losses",
@@ -131,8 +143,9 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
             raise ValueError(f"a fitted {kind.__name__} has no attribute {name[:80]!r}")
         vars(method)[name] = value
     _require_known(kind, [name for name in state if name.startswith("_")])  # the user may add public ones
-    if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == method.n_components):
-        raise ValueError(f"the file does not contain a map in {plural(method.n_components, 'dimension')}")
+    columns = getattr(method, "n_columns", method.n_components)
+    if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == columns):
+        raise ValueError(f"the file does not contain a map with {plural(columns, 'column')}")
     return method
 
 
@@ -213,6 +226,8 @@ def _make(path: str | Path, tag: str, state: Any) -> Any:
     tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
         _import_torch_module(path, tag)
+    elif tag in CURVED:
+        import_module(f".{CURVED[tag]}", __package__)
     kind: Any = from_tag(tag)
     if kind is None:
         raise ValueError(

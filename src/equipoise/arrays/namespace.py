@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state as random_state_of
 
+from .. import _core
 from .._plural import plural
 from .._types import Array, Matrix
 
@@ -144,7 +145,8 @@ def on_device_of(x: Any, values: Any) -> Any:
 def total(x: Any) -> Any:
     """Return the sum of all entries: for a NumPy array a float, else a float64 scalar on the device of x."""
     if is_numpy(x):
-        return float(x.sum())
+        plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned
+        return _core.total(x.reshape(-1), 1) if plain else float(x.sum())
     if is_tensor(x) and x.is_cuda and x.numel():
         from . import sums_triton
 
@@ -166,6 +168,10 @@ def column_squares(x: Any) -> Array:
 def centered(U: Any) -> Any:
     """Return U (n, d) minus its mean row, which is computed in float64."""
     if is_numpy(U):
+        if U.dtype == np.float32 and U.size:
+            U = np.require(U, requirements=["C", "A"])
+            _core.center(U, out := np.empty_like(U), 1)
+            return out
         center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)
         return U - center.astype(U.dtype)
     if is_tensor(U) and U.is_cuda and U.shape[1] <= 3:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
+from .._plural import plural
 from ..evaluate import compare
 from ..progress import shown
 from .evaluation_data import add_evaluation_options, read_evaluation_data
@@ -15,7 +17,9 @@ from .pictures import add_figure, save_figure
 
 EXAMPLES = """\
   equipoise embed iris --out tsne.csv && equipoise embed iris --method pca --out pca.csv
-  equipoise compare iris tsne.csv pca.csv --figure maps.png"""
+  equipoise compare iris tsne.csv pca.csv --figure maps.png
+  equipoise embed iris --geometry torus:60 --out torus.csv && equipoise embed iris --out plane.csv
+  equipoise compare iris torus.csv plane.csv --geometry torus:60 plane"""
 
 
 def add(verbs: Any) -> None:
@@ -31,11 +35,23 @@ def run(args: argparse.Namespace) -> int:
     maps = read_maps(args.maps, args.coordinates)
     evaluated = read_evaluation_data(args, maps)
     labels = class_names(evaluated.dataset, *maps.values())
-    coordinates = {name: one.Y for name, one in maps.items()}
+    measured = {name: one.measured for name, one in maps.items()}
     k = "auto" if args.k is None else args.k
     with shown():
-        comparison = compare(evaluated.dataset.X, coordinates, labels, k=k, metric=evaluated.metric)
+        options = {"k": k, "metric": evaluated.metric, "geometry": _geometry(args.geometry, list(measured))}
+        comparison = compare(evaluated.dataset.X, measured, labels, **options)
     written = save_figure(args, comparison.figure)
     print(f"data                {evaluated.about}\n\n{comparison}")
     report_written(written)
     return 0
+
+
+def _geometry(spaces: Sequence[Any] | None, names: Sequence[str]) -> Any:
+    """Return the space of all maps, or a dictionary of one space per map."""
+    if spaces is None or len(spaces) == 1:
+        return spaces and spaces[0]
+    if len(spaces) != len(names):
+        raise ValueError(
+            f"--geometry has {len(spaces)} spaces for {plural(len(names), 'map')}; pass one, or one per map"
+        )
+    return dict(zip(names, spaces, strict=True))

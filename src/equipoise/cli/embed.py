@@ -21,6 +21,7 @@ from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from .console import Console
+from .geometry_option import as_option
 from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
@@ -33,6 +34,7 @@ EXAMPLES = """\
   equipoise embed digits
   equipoise embed digits --method umap --n-neighbors 30 --min-dist 0.5
   equipoise embed iris --method symmetricsne --kernel "StudentT(dof=0.5)"
+  equipoise embed iris --geometry torus:60
   equipoise embed wine --plot svg,html --out maps
   equipoise embed iris --save iris.eq && equipoise transform iris.eq iris --out new
   equipoise embed iris --checkpoint run.eqc
@@ -90,14 +92,17 @@ def run(args: argparse.Namespace) -> int:
                 raise type(interrupt)("before the first map") from None
             interrupted = interrupt
     seconds = time.perf_counter() - start
-    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}")
+    geometry = getattr(method, "geometry_", None)
+    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")
         return exit_code(interrupted)
     if args.save is not None:
-        save_model(method, args.save, preparation, columns)
+        save_model(method, args.save, preparation, columns, class_names(dataset))
     console.print(f"{_result(method)}, {seconds:.1f} s")
+    if (space := as_option(geometry)) is not None:
+        console.print(f"geometry            {space}; pass --geometry {space} with the map, as it does not contain it")
     if (gain := getattr(method, "remaining_gain_", 0.0)) >= GAP:
         console.print(f"remaining gain      up to about {gain:.0%} of the loss; {_advice(method)}")
     _print_quality(console, method, dataset)
@@ -136,6 +141,14 @@ def _result(method: Any) -> str:
 
 def _advice(method: Any) -> str:
     """Return what to do about a large remaining gain."""
+    if isinstance(method, MDS):
+        if method.n_iter_ < (MAX_ITER if is_auto(method.n_iter) else method.n_iter):
+            return f"a --tol below {method.tol:g} continues beyond it"
+        if not is_auto(method.n_iter):
+            return (
+                f"--n-iter auto runs until ten iterations lower the loss by less than {method.tol:g} of it (--tol), at"
+                f" most {MAX_ITER:,} iterations"
+            )
     if is_auto(method.n_iter):
         return f"pass a number above {MAX_ITER:,} to --n-iter to continue beyond it"
     return f"--n-iter auto runs until it is below {GAP:.0%}"
@@ -144,20 +157,21 @@ def _advice(method: Any) -> str:
 def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     from ..evaluate import neighbor_recall, one_nn_error
 
-    Y = method.embedding_
     settings = method.get_params()
-    k = min(10, len(Y) - 1)
+    k = min(10, len(method.embedding_) - 1)
     try:
         for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
             if isinstance(given := settings.get(name), str) and given == "precomputed":
                 raise ValueError(f"X contains {what}, not distances; pass the original table to `equipoise evaluate`")
         metric = settings.get("metric", "euclidean")
-        console.print(f"neighbours kept     {neighbor_recall(dataset.X, Y, k, metric=metric):.1%} of the {k} nearest")
+        console.print(
+            f"neighbours kept     {neighbor_recall(dataset.X, method, k, metric=metric):.1%} of the {k} nearest"
+        )
     except ValueError as error:
         console.print(f"neighbours kept     not measured: {error}")
     if dataset.labels is None:
         return
     try:
-        console.print(f"1-NN class error    {one_nn_error(Y, class_names(dataset)):.1%} (cross-validated)")
+        console.print(f"1-NN class error    {one_nn_error(method, class_names(dataset)):.1%} (cross-validated)")
     except ValueError as error:
         console.print(f"1-NN class error    not measured: {error}")

@@ -16,6 +16,7 @@ from .pictures import add_figure, save_figure
 EXAMPLES = """\
   equipoise embed iris && equipoise evaluate iris iris.csv
   equipoise evaluate iris iris.csv --html iris-report.html
+  equipoise embed iris --geometry torus:60 && equipoise evaluate iris iris.csv --geometry torus:60
   equipoise embed wine --standardize --save wine.eq && equipoise evaluate wine wine.eq"""
 
 
@@ -37,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     labels = class_names(evaluated.dataset, loaded)
     k = "auto" if args.k is None else args.k
     with shown():
-        Y = loaded.Y if loaded.model is None else loaded.model.method  # which knows whether it has converged
-        report = evaluate(evaluated.dataset.X, Y, labels, k=k, metric=evaluated.metric)
+        options = {"k": k, "metric": evaluated.metric, "geometry": args.geometry}
+        report = evaluate(evaluated.dataset.X, loaded.measured, labels, **options)
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
     written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..data import Dataset
 from ..data.read.selection import list_names
 from ..saving.checkpoint import fingerprint
+from .geometry_option import add_geometry
 from .map_files import MapFile, add_coordinates
 from .option_values import integer
 from .options import add_data, read_preparation, read_source
@@ -27,7 +28,7 @@ class EvaluationData:
 
 
 def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str | None) -> None:
-    """Add the argument DATA with its options, the argument named `maps`, --coordinates, --k and --metric."""
+    """Add DATA with its options, the argument named `maps`, --coordinates, --geometry, --k and --metric."""
     add_data(verb)
     verb.add_argument(
         maps,
@@ -37,6 +38,8 @@ def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str 
         " DATA is prepared as for the model, and the default metric is that of the model",
     )
     add_coordinates(verb)
+    several = "each map without one, or one space per map, in the order of the maps"
+    add_geometry(verb, "the map" if nargs is None else several, nargs)
     verb.add_argument(
         "--k",
         type=integer,

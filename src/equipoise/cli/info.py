@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         "GPU": _gpu(),
     }
     for extra, packages in _extras().items():
-        facts[f"extra {extra}"] = ", ".join(map(_installed, packages))
+        facts[f"extra {extra}"] = ", ".join(map(_installed, dict.fromkeys(packages)))  # once, whatever the markers
     width = max(map(len, facts))
     for name, fact in facts.items():
         print(f"{name:{width}s}  {fact}")

@@ -47,6 +47,11 @@ class MapFile:
     others: dict[str, Array]
     model: SavedModel | None = None
 
+    @property
+    def measured(self) -> Any:
+        """The map for measures: the fitted method, if there is one, because it knows the geometry of the map."""
+        return self.Y if self.model is None else self.model.method
+
 
 def add_coordinates(verb: argparse.ArgumentParser) -> None:
     """Add the option --coordinates."""
@@ -73,7 +78,8 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
         raise ValueError(f"the map {source!r} does not exist; make one with `equipoise embed DATA`")
     if is_model(source):
         model = load_model(source)
-        return MapFile(Path(source).stem, model.method.embedding_, (), {}, model)
+        others = {} if model.classes is None else {CLASS: model.classes}
+        return MapFile(Path(source).stem, model.method.embedding_, (), others, model)
     try:
         dataset = data.read(source, columns=coordinates or ("y1",))
     except UnknownColumn as missing:

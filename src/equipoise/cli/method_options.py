@@ -10,11 +10,13 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from .. import methods
+from .geometry_option import FORMS, geometry
 from .option_values import PARSERS
 
 METHODS: dict[str, type[Any]] = {method.__name__.lower(): method for method in methods.ALL}
 DEFAULT = "tsne"
 SHORT = {"n_components": "components", "n_neighbors": "neighbors", "n_iter": "iterations", "random_state": "seed"}
+HINTS = {"geometry": f" Here: {FORMS}."}  # what the docstring cannot say about the command line
 NO_OPTION = ("callbacks", "verbose")  # not expressible as text, or set by the command line itself
 # The type line of a numpydoc entry, as in "n_iter : int or "auto", default="auto"".
 TYPE = re.compile(
@@ -62,7 +64,7 @@ def add_parameters(parser: argparse.ArgumentParser, name: str, *, several: bool)
     )
     texts = parameter_texts(method)
     for field in parameters(method):
-        parse, metavar = PARSERS[str(field.type)]
+        parse, metavar = (geometry, "SPACE") if field.name == "geometry" else PARSERS[str(field.type)]
         names = [option(field.name), *([f"--{SHORT[field.name]}"] if field.name in SHORT else [])]
         group.add_argument(
             *names,
@@ -71,7 +73,7 @@ def add_parameters(parser: argparse.ArgumentParser, name: str, *, several: bool)
             nargs="+" if several else None,
             metavar=metavar,
             default=argparse.SUPPRESS,
-            help=f"{texts.get(field.name, '')}{_default(field)}".replace("%", "%%"),
+            help=f"{texts.get(field.name, '')}{HINTS.get(field.name, '')}{_default(field)}".replace("%", "%%"),
         )
 
 

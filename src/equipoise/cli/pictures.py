@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class Drawing:
         Use a dark background.
     over : ndarray of shape (m, d), optional
         The map in which the points of Y were placed. It is drawn in grey, under the points of Y.
+    geometry : str or Geometry, optional
+        The space of the map; flat by default.
     """
 
     Y: Array
@@ -46,6 +48,7 @@ class Drawing:
     title: str
     dark: bool = False
     over: Array | None = None
+    geometry: Any = None
 
 
 def render(format: str, drawing: Drawing) -> bytes:
@@ -54,12 +57,13 @@ def render(format: str, drawing: Drawing) -> bytes:
         from ..views.page import page
 
         drawing = drawing if drawing.over is None else with_reference(drawing, drawing.over)
-        html_page = page(drawing.Y, drawing.color, table=drawing.columns, title=drawing.title, dark=drawing.dark)
-        return html_page.html.encode()
+        style = {"title": drawing.title, "dark": drawing.dark, "geometry": drawing.geometry}
+        return page(drawing.Y, drawing.color, table=drawing.columns, **style).html.encode()
     from ..views.plot import plot
 
     color = None if drawing.color is None else drawing.columns[drawing.color]
-    return _as_bytes(plot(drawing.Y, color, title=drawing.title, dark=drawing.dark, over=drawing.over), format)
+    style = {"title": drawing.title, "dark": drawing.dark, "over": drawing.over, "geometry": drawing.geometry}
+    return _as_bytes(plot(drawing.Y, color, **style), format)
 
 
 def with_reference(drawing: Drawing, over: Array) -> Drawing:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._suggest import closest
 from ..data.read.selection import list_names
+from .geometry_option import add_geometry
 from .map_files import CLASS, MapFile, add_coordinates, read_map
 from .options import add_verb
 from .outputs import report_written, writable, write_bytes
@@ -15,7 +16,8 @@ from .pictures import Drawing, picture_path, render
 EXAMPLES = """\
   equipoise embed iris && equipoise plot iris.csv --dark
   equipoise plot iris.csv --color y1 --out iris.svg
-  equipoise plot iris.csv --out iris.html"""
+  equipoise plot iris.csv --out iris.html
+  equipoise embed iris --geometry torus:60 && equipoise plot iris.csv --geometry torus:60"""
 MAX_UNNAMED = 3  # maximum number of unnamed columns to use as coordinates
 
 
@@ -32,6 +34,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--color", metavar="COLUMN", help="column to colour by (default: class, if there is one)")
     verb.add_argument("--title", metavar="TEXT", help="title of the plot (default: the name of the map)")
     verb.add_argument("--dark", action="store_true", help="use a dark background")
+    add_geometry(verb, "the map")
     verb.add_argument(
         "--out",
         metavar="FILE",
@@ -53,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
         suggestion = f"choose from {list_names(columns)}" if match is None else f"did you mean {match!r}?"
         raise ValueError(f"{args.map} has no column {color!r}; {suggestion}")
     title = args.title or (loaded.name if color in (None, CLASS) else f"{loaded.name}, {color}")
-    write_bytes(out, render(out.suffix[1:].lower(), Drawing(loaded.Y, columns, color, title, args.dark)))
+    geometry = args.geometry or getattr(loaded.model and loaded.model.method, "geometry_", None)
+    drawing = Drawing(loaded.Y, columns, color, title, args.dark, geometry=geometry)
+    write_bytes(out, render(out.suffix[1:].lower(), drawing))
     report_written([out])
     return 0
 

@@ -7,25 +7,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from .._types import Array
 from ..data import Preparation
 from ..saving.archive import is_archive
 from ..store import load, save
 
 
-def save_model(method: Any, path: Path, preparation: Preparation, columns: Sequence[str]) -> None:
-    """Save a fitted method with the preparation of its data (`preparation_`) and the column names (`columns_`)."""
+def save_model(
+    method: Any, path: Path, preparation: Preparation, columns: Sequence[str], classes: Array | None = None
+) -> None:
+    """Save a fitted method with the preparation of its data (`preparation_`) and the column names (`columns_`).
+
+    The class of each row, if there are classes, is saved as well (`row_classes_`, a list of str), for `plot`.
+    """
     method.preparation_, method.columns_ = dict(vars(preparation)), list(columns)
+    if classes is not None:
+        method.row_classes_ = [str(name) for name in classes]
     path.parent.mkdir(parents=True, exist_ok=True)
     save(method, path)
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A saved method, the preparation of the data it was fitted to, and the column names (None if there are none)."""
+    """A saved method and the preparation of the data it was fitted to.
+
+    `columns` are the names of the columns, and `classes` those of the classes of the rows; None if there are none.
+    """
 
     method: Any
     preparation: Preparation
     columns: list[str] | None
+    classes: Array | None = None
 
 
 def is_model(path: str) -> bool:
@@ -42,6 +56,8 @@ def load_model(path: str) -> SavedModel:
             " MODEL comes before DATA"
         )
     method = load(path)
-    return SavedModel(
-        method, Preparation(**getattr(method, "preparation_", {})), getattr(method, "columns_", None) or None
-    )
+    preparation, columns = Preparation(**getattr(method, "preparation_", {})), getattr(method, "columns_", None) or None
+    classes = getattr(method, "row_classes_", None)
+    if not (classes is None or (isinstance(classes, list) and len(classes) == len(method.embedding_))):
+        raise ValueError(f"{path} is damaged: it does not contain one class per row; run `equipoise embed` again")
+    return SavedModel(method, preparation, columns, None if classes is None else np.array(classes, dtype=object))

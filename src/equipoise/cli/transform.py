@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
     kind = type(method).__name__
     with shown():
         Y = method.transform(dataset.X)
-    write_outputs(outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_)
+    geometry = getattr(method, "geometry_", None)
+    write_outputs(outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_, geometry=geometry)
     console.print(f"{dataset.name}: {plural(len(Y), 'row')} placed among {len(method.embedding_):,}; {kind}")
     report_written(outputs.files, console.print)
     return 0

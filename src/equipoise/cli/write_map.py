@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from .. import data
 from .._types import Array
@@ -13,8 +14,13 @@ from .outputs import Outputs, write_bytes
 from .pictures import Drawing, render
 
 
-def write_outputs(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None) -> None:
-    """Write the map Y (n, d) and its plots; if the map `over` (m, d) is given, plots show it in grey under Y."""
+def write_outputs(
+    outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None, geometry: Any = None
+) -> None:
+    """Write the map Y (n, d) and its plots; if the map `over` (m, d) is given, plots show it in grey under Y.
+
+    `geometry` is the space of the map; flat if None.
+    """
     if outputs.map is None:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
     else:
@@ -22,6 +28,6 @@ def write_outputs(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over
         data.write_map(outputs.map, Y, dataset)
     columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
     color = None if dataset.labels is None else CLASS
-    drawing = Drawing(Y, columns, color, title, over=over)
+    drawing = Drawing(Y, columns, color, title, over=over, geometry=geometry)
     for path in outputs.pictures:
         write_bytes(path, render(path.suffix[1:], drawing))

@@ -13,7 +13,7 @@ from .._types import Array
 from ..data import as_array
 from ..inputs import Input
 from ..linalg.pca import on_one_blas_thread
-from .checks import K, check_k, check_pair
+from .checks import K, check_k, check_pair, require_straight_lines
 from .local_isometry import check_tangent, jacobians, neighborhoods
 from .order import Buffer, make_order
 from .ranks import ROWS
@@ -51,7 +51,7 @@ class AxisLoadings:
         return np.asarray(np.nanmedian(self.loadings, axis=0))
 
     def top(self, axis: int, count: int = SHOWN) -> list[tuple[str, float]]:
-        """Return the names and median loadings of the columns with the largest median loadings on a map axis."""
+        """Return the names and median loadings of the columns with the largest |median loading| on a map axis."""
         if not 0 <= axis < self.loadings.shape[1]:
             raise ValueError(f"axis must be from 0 to {self.loadings.shape[1] - 1}, got {axis!r}")
         median = self.median[axis]
@@ -87,7 +87,7 @@ def axis_loadings(
     X : array-like of shape (n, D)
         The data, a dense table with Euclidean distances.
     Y : array-like of shape (n, d), or a fitted method
-        The map.
+        The map, in flat space or on a sphere.
     rows : array of int or bool, optional
         The points to explain, such as one group of the map; by default all, or a random sample of 2,000.
     names : sequence of str, optional
@@ -108,7 +108,8 @@ def axis_loadings(
     'width'
     """
     names = getattr(X, "columns", None) if names is None else names
-    data, embedding = check_pair(as_array(X), Y)
+    require_straight_lines(Y)
+    data, embedding = check_pair(as_array(X), Y, "euclidean")
     if data.points is None:
         raise ValueError("axis_loadings needs a dense table X (n, D), because it explains a map by columns")
     D = data.points.shape[1]

@@ -14,27 +14,65 @@ from ..data.checks import maps
 from ..inputs import Input, Table, is_space, make_input
 from ..neighbors import Graph
 from ..neighbors.vectors import is_euclidean
+from .curved_map import CurvedMap, curved_geometry, describe_geometry
 
 K = 15  # neighbours in a report, if there are enough points; chosen
 
 
-def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]:
-    """Check data X and a map Y of the same points, and return them as an `Input` and a `Table`.
+def metric_of(Y: Any) -> Any:
+    """Return the metric of a fitted method; None for a bare map and for methods without one."""
+    metric = getattr(getattr(Y, "method", Y), "metric", None) if hasattr(Y, "embedding_") else None
+    return metric if isinstance(metric, str) or callable(metric) else None  # scikit-learn's MDS has metric=True
+
+
+def resolve_metric(metric: Any, Y: Any, X: Any) -> Any:
+    """Return the metric of the data X of a map Y: `metric`, if it is None that of a fitted method Y, else "euclidean".
+
+    Raise ValueError if the method was fitted to distances and X is not a square matrix.
+    """
+    if metric is not None:
+        return metric
+    metric = None if is_space(X) else metric_of(Y)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if isinstance(metric, str) and metric == "precomputed" and len(shape) == 2 and shape[0] != shape[1]:
+        raise ValueError(
+            f"{type(Y).__name__} was fitted to distances, metric='precomputed', but X has shape {shape}; pass the"
+            ' distances, or the metric of the table X, such as metric="euclidean"'
+        )
+    return "euclidean" if metric is None else metric
+
+
+def check_pair(X: Any, Y: Any, metric: Any = None) -> tuple[Input, Table | CurvedMap]:
+    """Check data X and a map Y of the same points, and return both as inputs, as `check_embedding` does with Y.
 
     Parameters
     ----------
     X : table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
     Y : array-like of shape (n, d), or a fitted method
-    metric : str or callable, default="euclidean"
+    metric : str or callable, optional
+        By default that of a fitted method Y, else "euclidean".
     """
     X = as_array(X)
     n = count_points(X)
-    Y = check_map(Y)
-    if n != len(Y):
+    embedding = check_embedding(Y)
+    if n != embedding.n:
         raise ValueError(
-            f"X has {plural(n, 'point')} and Y has {len(Y):,}; they must be the same points, in the same order"
+            f"X has {plural(n, 'point')} and Y has {embedding.n:,}; they must be the same points, in the same order"
         )
-    return check_data(X, metric), Table(Y, "euclidean")
+    return check_data(X, resolve_metric(metric, Y, X)), embedding
+
+
+def check_embedding(Y: Any) -> Table | CurvedMap:
+    """Return a map as an input: its distances are those of its geometry if Y is a fitted method, else straight lines.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d), a fitted method, or a result of this function
+    """
+    if isinstance(Y, Table | CurvedMap):
+        return Y
+    geometry, X = curved_geometry(Y), check_map(Y, curved=True)
+    return Table(X, "euclidean") if geometry is None else CurvedMap(X, geometry)
 
 
 def count_points(X: Any) -> int:
@@ -71,13 +109,25 @@ def is_euclidean_table(X: Any, metric: Any) -> bool:
     return not is_space(X) and is_euclidean(metric)
 
 
-def check_map(Y: Any) -> Array:
+def require_straight_lines(Y: Any) -> None:
+    """Raise ValueError if Y is a fitted method whose map lies in a curved space."""
+    geometry = curved_geometry(Y)
+    if geometry is not None:
+        raise ValueError(
+            f"this measure uses straight lines in the map, but the map of {type(Y).__name__} lies in"
+            f" {describe_geometry(geometry)}; use equipoise.evaluate(X, method), or pass method.embedding_ to measure"
+            " straight lines all the same"
+        )
+
+
+def check_map(Y: Any, *, curved: bool = False) -> Array:
     """Return a map Y (n, d), or the map of a fitted method Y, as float64.
 
-    Raise ValueError unless it has at least three points that are not all at the same position.
+    Raise ValueError unless it has at least three points that are not all at the same position, and, unless `curved`, if
+    it lies in a curved space.
     """
-    if hasattr(Y, "fit") and not hasattr(Y, "embedding_"):
-        raise ValueError(f"Y is the method {type(Y).__name__}, which is not fitted; call fit(X) first")
+    if not curved:
+        require_straight_lines(Y)
     Y = np.ascontiguousarray(maps.check_map(Y))
     _require_points(len(Y), "Y")
     if not np.ptp(Y, axis=0).any():

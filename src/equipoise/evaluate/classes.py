@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from .._types import Array
 from ..arrays.blocks import rows_per_block
 from ..linalg.pca import one_blas_thread
-from .checks import check_k, check_labels, check_map
+from .checks import check_embedding, check_k, check_labels, check_map
+from .curved_map import CurvedMap
 from .measured import DaviesBouldinCurve, Measured
 from .sample import ALL, draw_points, sample_points
 
@@ -57,14 +58,17 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     -------
     accuracy : Measured
     """
-    Y = check_map(Y)
-    number, splits = check_folds(labels, len(Y), k, folds)
+    embedding = check_embedding(Y)
+    X, metric = embedding.X, "euclidean"
+    number, splits = check_folds(labels, embedding.n, k, folds)
+    if isinstance(embedding, CurvedMap):
+        X, metric = embedding.all_distances(), "precomputed"
     from sklearn.model_selection import StratifiedKFold, cross_val_score  # slow to import
     from sklearn.neighbors import KNeighborsClassifier
 
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
-    scores = cross_val_score(KNeighborsClassifier(n_neighbors=k), Y, number, cv=split)
-    return Measured(float(scores.mean()), points=np.arange(len(Y)))
+    scores = cross_val_score(KNeighborsClassifier(n_neighbors=k, metric=metric), X, number, cv=split)
+    return Measured(float(scores.mean()), points=np.arange(embedding.n))
 
 
 def check_folds(labels: Any, n: int, k: int, folds: int = 10) -> tuple[Array, int]:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.namespace import check_random_state
+from ..data import as_array
+from .checks import metric_of, resolve_metric
+from .given_map import in_geometries
 from .report import Report, measure_map
 from .report_table import as_html, as_text, comparison_rows
 
@@ -63,7 +66,8 @@ def compare(
     labels: Any = None,
     *,
     k: Any = "auto",
-    metric: Any = "euclidean",
+    metric: Any = None,
+    geometry: Any = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Comparison:
@@ -84,8 +88,12 @@ def compare(
         The class of each point.
     k : int or "auto", default="auto"
         Size of the neighbourhoods, as in `evaluate`.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of the fitted methods in `maps`,
+        else "euclidean".
+    geometry : {"plane", "sphere", "hyperbolic"} or Geometry, or mapping of str to them, optional
+        The space of all maps that are bare coordinates, as in `evaluate`; or the space of each map, by its name. Maps
+        without a space are measured along straight lines, and fitted methods by the distances of their own space.
     n_jobs : int, optional
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.
@@ -99,18 +107,32 @@ def compare(
     named = dict(maps) if isinstance(maps, Mapping) else _name_maps(maps)
     if not named:
         raise ValueError("`maps` is empty; pass at least one map, as in compare(X, {'t-SNE': Y})")
+    metric = _common_metric(X, named) if metric is None else metric
+    named = in_geometries(named, geometry)
     is_seed = isinstance(random_state, int | np.integer)
     seed = random_state if is_seed else check_random_state(random_state).randint(2**31 - 1)
     reports: dict[str, Report] = {}
     first = None
     for name, Y in named.items():
-        Y = getattr(Y, "embedding_", Y)
         try:
             report = measure_map(X, Y, labels, k, metric, first, n_jobs=n_jobs, random_state=seed)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         first = reports[str(name)] = report
     return Comparison(reports)
+
+
+def _common_metric(X: Any, named: Mapping[str, Any]) -> Any:
+    """Return the metric of all fitted methods among the maps, "euclidean" without any; raise if they differ."""
+    metrics = {name: metric for name, Y in named.items() if (metric := metric_of(Y)) is not None}
+    first = next(iter(metrics), None)
+    for name, other in metrics.items():
+        if first is not None and other != metrics[first]:
+            raise ValueError(
+                f"{first} and {name} were fitted with different metrics ({metrics[first]}; {other}); choose one for"
+                f" all, such as metric={metrics[first]!r}"
+            )
+    return resolve_metric(None, None if first is None else named[first], as_array(X))
 
 
 def _name_maps(maps: Sequence[Any]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Stress:
 
 
 @on_one_blas_thread
-def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Stress:
+def stress(X: Any, Y: Any, *, metric: Any = None, random_state: Any = 0) -> Stress:
     """Return the stress of a map; above 20,000 points it is estimated from 2²⁰ random pairs.
 
     Parameters
@@ -60,8 +60,9 @@ def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) 
         The data.
     Y : array-like of shape (n, d)
         The map.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     random_state : int or RandomState, default=0
         Seed of the sample of pairs.
 
@@ -114,7 +115,7 @@ class LowestStress:
 
 
 def lowest_stress(
-    X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0, bound: float | None = None
+    X: Any, Y: Any, *, metric: Any = None, random_state: Any = 0, bound: float | None = None
 ) -> LowestStress:
     """Return a lower bound on the stress of every map of some points, beside the stress of the map Y on them.
 
@@ -124,8 +125,9 @@ def lowest_stress(
         The data.
     Y : array-like of shape (n, d)
         The map; the bound holds for maps in d dimensions.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     random_state : int or RandomState, default=0
         Seed of the sample of points.
     bound : float, optional
@@ -168,7 +170,7 @@ class Shepard:
     correlation: Measured
 
 
-def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclidean", random_state: Any = 0) -> Shepard:
+def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = None, random_state: Any = 0) -> Shepard:
     """Return a Shepard diagram: the distances of pairs in the data and in the map, and their rank correlation.
 
     The standard error of a rank correlation ρ is (1 − ρ²) √((1 + ρ²/2) / (pairs − 3)) (Bonett & Wright 2000), or 0 if
@@ -182,8 +184,9 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
         The map.
     pairs : int, default=50_000
         Number of random pairs, at least 4. All pairs are used if there are no more than this.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     random_state : int or RandomState, default=0
         Seed of the sample of pairs.
 
@@ -208,7 +211,7 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
     return Shepard(i, j, d_x, d_y, Measured(rho, error, np.arange(n)))
 
 
-def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Distortion:
+def distortions(X: Any, Y: Any, *, metric: Any = None, random_state: Any = 0) -> Distortion:
     """Return the distributions of dilation and absolute distortion over all pairs of up to 3,000 points.
 
     The dilation of a pair is its distance in the map divided by that in the data, and its absolute distortion is the
@@ -221,8 +224,9 @@ def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any 
         The data.
     Y : array-like of shape (n, d)
         The map.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     random_state : int or RandomState, default=0
         Seed of the sample of points.
 

@@ -16,9 +16,11 @@ from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.namespace import is_integer
 from ..data import as_array
+from ..geometry import Geometry
 from ..inputs import Input
 from ..linalg.pca import on_one_blas_thread
-from .checks import K, check_k, check_pair
+from .checks import K, check_k, check_pair, require_straight_lines, resolve_metric
+from .curved_map import sphere_geometry
 from .ranks import Neighborhoods
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class LocalIsometry:
         The singular values of J_i, descending: all 1 for a local isometry. NaN if the neighbours span fewer than q
         dimensions.
     axes : ndarray of shape (m, d, q)
-        The directions in the map that belong to these singular values, as columns.
+        The directions in the map that belong to these singular values, as columns; on a sphere, tangent vectors.
     expansion, contraction : ndarray of shape (m,)
         The largest and the smallest d_Y/d_X from a point to its neighbours, for distances d_X > 0 in the data and d_Y
         in the map: local bi-Lipschitz constants.
@@ -137,7 +139,7 @@ def local_isometry(
     n_neighbors: Any = "auto",
     *,
     tangent_dimension: int | None = None,
-    metric: Any = "euclidean",
+    metric: Any = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> LocalIsometry:
@@ -149,15 +151,17 @@ def local_isometry(
         The data. If it is not a dense table with Euclidean distances, the tangent coordinates of a point and its
         neighbours come from classical scaling of the distances between them.
     Y : array-like of shape (n, d), or a fitted method
-        The map.
+        The map, in flat space or on a sphere. On the sphere of a fitted method, the neighbours of a point are projected
+        to its tangent plane, at their distances along chords; bare coordinates are measured in flat space.
     n_neighbors : int or "auto", default="auto"
         Number of neighbours to which a Jacobian is fitted; "auto" is 15, or n − 1 for fewer points. Fewer neighbours
         give a more local estimate, more neighbours a less noisy one.
     tangent_dimension : int, optional
         Dimension q of the tangent spaces; by default the dimension of the map, or the number of columns if that is
         smaller.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     n_jobs : int, optional
         Number of threads of the neighbour search.
     random_state : int or RandomState, default=0
@@ -177,18 +181,23 @@ def local_isometry(
     (3.0, 3.0)
     """
     X = as_array(X)
+    require_straight_lines(Y)
+    metric = resolve_metric(metric, Y, X)
     data, embedding = check_pair(X, Y, metric)
     auto = isinstance(n_neighbors, str) and n_neighbors == "auto"
     k = min(K, data.n - 1) if auto else check_k(n_neighbors, data.n, "n_neighbors")
-    q = check_tangent(tangent_dimension, data, embedding.X.shape[1], k)
+    sphere = sphere_geometry(Y)
+    q = check_tangent(tangent_dimension, data, map_dimension(embedding.X, sphere), k)
     source = X if data.points is None else data.points
     hoods = Neighborhoods(source, embedding.X, k, metric=metric, n_jobs=n_jobs, random_state=random_state)
-    return measure_local(data, embedding.X, hoods.points, hoods.near_x, q)
+    return measure_local(data, embedding.X, hoods.points, hoods.near_x, q, sphere)
 
 
 def check_tangent(q: Any, data: Input, d: int, k: int) -> int:
     """Return the dimension of the tangent spaces; by default that of the map or of the table, whichever is smaller."""
     most = d if data.points is None else min(d, data.points.shape[1])
+    if most < 1:
+        raise ValueError("the map lies on a sphere of dimension 0, two points, where nothing is stretched")
     if q is None:
         q = most
     elif not (is_integer(q) and 1 <= q <= most):
@@ -238,9 +247,40 @@ def neighborhoods(data: Input, points: Array, near: Array, q: int) -> Iterator[N
         yield Neighborhood(rows, members, tangent, variance, np.maximum(values, 0).sum(axis=1), d_x)
 
 
+def map_dimension(Y: Array, sphere: Geometry | None) -> int:
+    """Return the dimension of a map Y (n, columns), on a sphere one less than its columns."""
+    return int(Y.shape[1]) - (sphere is not None)
+
+
+def tangent_frames(U: Array) -> Array:
+    """Return orthonormal bases (b, c, c − 1), as columns, of the tangent planes of a sphere at U (b, c)."""
+    pole = np.eye(U.shape[1])[-1]
+    u = U / np.linalg.norm(U, axis=1, keepdims=True)
+    w = u + np.where(u[:, -1:] < 0, -1.0, 1.0) * pole  # the Householder reflection along w takes the pole to ±u
+    H = np.eye(U.shape[1]) - 2 * w[:, :, None] * w[:, None, :] / np.square(w).sum(axis=1)[:, None, None]
+    return np.asarray(H[:, :, :-1])
+
+
+def azimuthal(V: Array) -> tuple[Array, Array]:
+    """Return points of a sphere V (b, k + 1, c) in the tangent plane at the first, (b, k + 1, c − 1), and its basis.
+
+    This is Lambert's azimuthal equal-area projection: directions are kept, and distances are those of chords.
+    """
+    frames = tangent_frames(V[:, 0])
+    chords = V - V[:, :1]
+    flat = chords @ frames
+    length, chord = (np.linalg.norm(X, axis=2, keepdims=True) for X in (flat, chords))
+    return flat * (chord / np.where(length > 0, length, 1.0)), frames
+
+
 @on_one_blas_thread
-def measure_local(data: Input, Y: Array, points: Array, near: Array, q: int) -> LocalIsometry:
-    """Return the local measures at `points` (m,), whose nearest neighbours in the data are `near` (m, k)."""
+def measure_local(
+    data: Input, Y: Array, points: Array, near: Array, q: int, sphere: Geometry | None = None
+) -> LocalIsometry:
+    """Return the local measures at `points` (m,), whose nearest neighbours in the data are `near` (m, k).
+
+    `sphere` is the geometry of a map on a sphere; None in flat space.
+    """
     m, d = len(points), Y.shape[1]
     stretch, axes = np.full((m, q), np.nan), np.full((m, d, q), np.nan)
     expansion, contraction, linearity, share = np.full((4, m), np.nan)
@@ -254,11 +294,12 @@ def measure_local(data: Input, Y: Array, points: Array, near: Array, q: int) -> 
         with np.errstate(divide="ignore", invalid="ignore"):
             share[hood.rows] = hood.variance.sum(axis=1) / hood.total
         full = np.flatnonzero(np.isfinite(hood.variance).all(axis=1))
-        V = V[full] - V[full].mean(axis=1, keepdims=True)
+        V, frames = (V[full], None) if sphere is None else azimuthal(V[full])
+        V = V - V.mean(axis=1, keepdims=True)
         J = jacobians(hood.tangent[full], hood.variance[full], V)
         U, sigma, _ = np.linalg.svd(J, full_matrices=False)
         at = hood.rows.start + full
-        stretch[at], axes[at] = sigma, U
+        stretch[at], axes[at] = sigma, U if frames is None else frames @ U
         left = V - hood.tangent[full] @ J.transpose(0, 2, 1)
         moved = np.square(V).sum(axis=(1, 2))
         explained = 1 - np.divide(np.square(left).sum(axis=(1, 2)), moved, out=np.zeros_like(moved), where=moved > 0)

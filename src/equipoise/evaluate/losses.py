@@ -34,8 +34,8 @@ def loss(method: Any, X: Any, Y: Any) -> float:
         raise TypeError(
             f"method must be an estimator of equipoise, such as eq.TSNE(), but not Parametric; got {method!r}"
         )
-    Y = check_map(Y)
-    d = method.n_components
+    Y = check_map(Y, curved=True)
+    d = getattr(method, "n_columns", method.n_components)
     if Y.shape[1] != d:
         name = type(method).__name__
         raise ValueError(

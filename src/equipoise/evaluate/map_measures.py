@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
+from ..geometry import Geometry
 from .distances import LowestStress, Shepard, Stress
 from .local_isometry import LocalIsometry
 from .measured import Measured, RecallCurve
@@ -19,6 +20,7 @@ class MapMeasures:
     """Stores the measures of one map; `Report` documents the attributes."""
 
     Y: Array
+    geometry: Geometry | None
     labels: Array | None
     k: int
     about: str
@@ -36,6 +38,7 @@ class MapMeasures:
     centroid_correlation: Measured | None
     local: LocalIsometry | None = None
     remaining_gain: float | None = None
+    space: Geometry | None = None
 
     @property
     def n(self) -> int:

@@ -16,7 +16,7 @@ LARGEST = 200  # largest neighbourhood of a recall curve by default; chosen
 
 
 def trustworthiness(
-    X: Any, Y: Any, k: int = 15, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
+    X: Any, Y: Any, k: int = 15, *, metric: Any = None, n_jobs: int | None = None, random_state: Any = 0
 ) -> Measured:
     """Return the trustworthiness: 1 if the k nearest points in the map are the k nearest in the data, 0 at worst.
 
@@ -31,8 +31,9 @@ def trustworthiness(
         The map.
     k : int, default=15
         Size of the neighbourhoods.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     n_jobs : int, optional
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.
@@ -47,7 +48,7 @@ def trustworthiness(
 
 
 def continuity(
-    X: Any, Y: Any, k: int = 15, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
+    X: Any, Y: Any, k: int = 15, *, metric: Any = None, n_jobs: int | None = None, random_state: Any = 0
 ) -> Measured:
     """Return the continuity: 1 if the k nearest points in the data are the k nearest in the map, 0 at worst.
 
@@ -62,8 +63,9 @@ def continuity(
         The map.
     k : int, default=15
         Size of the neighbourhoods.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     n_jobs : int, optional
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.
@@ -78,7 +80,7 @@ def continuity(
 
 
 def neighbor_recall(
-    X: Any, Y: Any, k: int = 10, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
+    X: Any, Y: Any, k: int = 10, *, metric: Any = None, n_jobs: int | None = None, random_state: Any = 0
 ) -> Measured:
     """Return the mean fraction of a point's k nearest neighbours in X that are among its k nearest in Y.
 
@@ -90,8 +92,9 @@ def neighbor_recall(
         The map.
     k : int, default=10
         Size of the neighbourhoods.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     n_jobs : int, optional
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.
@@ -110,7 +113,7 @@ def recall_curve(
     Y: Any,
     ks: Sequence[int] | None = None,
     *,
-    metric: Any = "euclidean",
+    metric: Any = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> RecallCurve:
@@ -124,8 +127,9 @@ def recall_curve(
         The map.
     ks : sequence of int, optional
         Sizes of the neighbourhoods; by default 1, 2, 5, 10, … up to 200, or up to n − 1 if that is smaller.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     n_jobs : int, optional
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.
@@ -150,7 +154,7 @@ def preservation_ratio(
     l: int,  # noqa: E741  letters of the paper
     m: int,
     *,
-    metric: Any = "euclidean",
+    metric: Any = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Measured:
@@ -167,8 +171,9 @@ def preservation_ratio(
         The map.
     l, m : int
         First and last rank; l must be smaller than m.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     n_jobs : int, optional
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.

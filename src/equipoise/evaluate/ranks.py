@@ -10,11 +10,10 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
-from ..inputs import Table
 from ..linalg.pca import one_blas_thread, run_on_threads
 from ..methods.estimator import threads
 from ..progress import advance_callback, stage
-from .checks import check_k, check_map, check_pair
+from .checks import check_embedding, check_k, check_pair
 from .measured import Measured, RecallCurve
 from .order import Buffer, Order, make_order
 from .sample import sample_points
@@ -32,12 +31,13 @@ class Neighborhoods:
     Parameters
     ----------
     X : table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
-    Y : array-like, shape (n, d)
-        The map.
+    Y : array-like, shape (n, d), or a fitted method
+        The map; in a curved space, such as a torus, neighbours are those of a fitted method's geometry.
     k : int
         Largest size of a neighbourhood.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     n_jobs : int, default=None
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.
@@ -56,9 +56,7 @@ class Neighborhoods:
 
     _known_near_x: Array | None = None
 
-    def __init__(
-        self, X: Any, Y: Any, k: int, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
-    ):
+    def __init__(self, X: Any, Y: Any, k: int, *, metric: Any = None, n_jobs: int | None = None, random_state: Any = 0):
         data, embedding = check_pair(X, Y, metric)
         self.n = data.n
         self.k = check_k(k, self.n)
@@ -70,7 +68,7 @@ class Neighborhoods:
 
     def of_map(self, Y: Any) -> Neighborhoods:
         """Return the neighbourhoods of another map Y (n, d) of the same data; `near_x` is not computed again."""
-        embedding = Table(check_map(Y), "euclidean")
+        embedding = check_embedding(Y)
         if embedding.n != self.n:
             raise ValueError(
                 f"X has {self.n:,} points and Y has {embedding.n:,}; they must be the same points, in the same order"

@@ -15,11 +15,14 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data import as_array
+from ..geometry import Geometry
 from ..inputs import Input, is_space
-from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
+from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k, resolve_metric
+from .curved_map import CurvedMap, describe_geometry, sphere_geometry
 from .density import density_correlation
 from .distances import lowest_stress, shepard, stress
-from .local_isometry import STORED, LocalIsometry, measure_local
+from .given_map import in_geometry
+from .local_isometry import STORED, LocalIsometry, map_dimension, measure_local
 from .map_measures import MapMeasures
 from .measured import Measured
 from .neighborhood import LARGEST
@@ -48,6 +51,8 @@ class Report(MapMeasures):
     ----------
     Y : ndarray of shape (n, d)
         The map.
+    geometry : Geometry or None
+        The curved space of the map, whose distances are measured, on a sphere along chords; None in flat space.
     labels : ndarray of shape (n,) or None
         The class of each point.
     k : int
@@ -77,13 +82,16 @@ class Report(MapMeasures):
         How often the nearest neighbour has a different class, in the map and in the data; None without labels.
     centroid_correlation : Measured or None
         Rank correlation of the distances between class centroids in the data and in the map; None unless there are at
-        least three classes and X is a table with Euclidean distances.
+        least three classes, X is a table with Euclidean distances, and the map is not in a curved space.
     local : LocalIsometry or None
-        How the map stretches the data around up to 2,000 points; None if there are too few neighbours, or above 3,000
-        points unless X is a dense table with Euclidean distances.
+        How the map stretches the data around up to 2,000 points; None if there are too few neighbours, on a torus, in
+        the hyperbolic plane, or above 3,000 points unless X is a dense table with Euclidean distances.
     remaining_gain : float or None
         `remaining_gain_` of the fitted method: how much further iterations would lower the loss at most, as a fraction
         of the loss; None if the map was passed as an array.
+    space : Geometry or None
+        The space of the map for drawings, also if its distances are straight lines, as on a sphere; None if it is not
+        known.
     n : int
         Number of points.
     points : ndarray of shape (m,)
@@ -108,7 +116,10 @@ class Report(MapMeasures):
     @property
     def subtitle(self) -> str:
         """One line that describes the data, the map and the neighbourhoods."""
-        return f"{self.n:,} points: {self.about}, map in {_dimensions(self.Y.shape[1])}; k = {self.k} neighbours"
+        where = f"in {_dimensions(self.Y.shape[1])}"
+        if self.geometry is not None:
+            where = f"{'on' if self.geometry.pairs is None else 'in'} {describe_geometry(self.geometry)}"
+        return f"{self.n:,} points: {self.about}, map {where}; k = {self.k} neighbours"
 
     @property
     def footer(self) -> str:
@@ -127,11 +138,14 @@ class Report(MapMeasures):
     def _limit(self) -> str:
         """A sentence on the stress that no map can fall below."""
         lowest, where = self.lowest_stress, _dimensions(self.Y.shape[1])
+        flat = (
+            "" if self.geometry is None or self.geometry.pairs is None else "flat "
+        )  # the bound is one on Euclidean distances
         if len(lowest.points) == self.n:
-            return f"No map in {where} has a scale-free stress below {lowest.bound:.3f}."
+            return f"No {flat}map in {where} has a scale-free stress below {lowest.bound:.3f}."
         return (
-            f"No map of {len(lowest.points):,} of the points, drawn at random, in {where} has a scale-free stress below"
-            f" {lowest.bound:.3f}; this map has {lowest.of_map:.3f} on them."
+            f"No {flat}map of {len(lowest.points):,} of the points, drawn at random, in {where} has a scale-free stress"
+            f" below {lowest.bound:.3f}; this map has {lowest.of_map:.3f} on them."
         )
 
     def __str__(self) -> str:
@@ -195,7 +209,8 @@ def evaluate(
     labels: Any = None,
     *,
     k: Any = "auto",
-    metric: Any = "euclidean",
+    metric: Any = None,
+    geometry: Any = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Report:
@@ -207,13 +222,19 @@ def evaluate(
         The data.
     Y : array-like of shape (n, d), or a fitted method
         The map, computed by any method of any library; a fitted method contributes its `embedding_`, and whether its
-        loss was still decreasing.
+        loss was still decreasing. The map of a method fitted on a torus or in the hyperbolic plane is measured by the
+        distances of that space. Bare coordinates are measured along straight lines, unless `geometry` is given.
     labels : array-like of shape (n,), optional
         The class of each point; adds measures of classes.
     k : int or "auto", default="auto"
         Size of the neighbourhoods; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
+    geometry : {"plane", "sphere", "hyperbolic"} or Geometry, optional
+        The space of the map, whose distances are measured; by default that of the fitted method Y. For the coordinates
+        of a torus pass `eq.geometry.Torus(period)`. The radius of the hyperbolic plane scales all distances; the name
+        means radius 1.
     n_jobs : int, optional
         Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
         is fewer. Other data use one thread.
@@ -233,6 +254,7 @@ def evaluate(
     >>> float(report.trustworthiness), float(report.recall), round(float(report.stretch), 6)
     (1.0, 1.0, 1.0)
     """
+    Y = in_geometry(Y, geometry)
     return measure_map(X, Y, labels, k, metric, n_jobs=n_jobs, random_state=random_state)
 
 
@@ -246,20 +268,24 @@ def measure_map(
     """
     random_state = sampling["random_state"]
     X = as_array(X)
-    gain = getattr(Y, "remaining_gain_", None)
+    gain, space, sphere = getattr(Y, "remaining_gain_", None), getattr(Y, "geometry_", None), sphere_geometry(Y)
+    metric = resolve_metric(metric, Y, X)
     data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
-    X, Y = X if data.points is None else data.points, embedding.X  # converted once, not by each measure
+    X, Y = X if data.points is None else data.points, embedding  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
-    has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
+    curved = isinstance(embedding, CurvedMap)
+    has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric) and not curved
     if other is None:
         hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), metric=metric, **sampling)
     else:
         hoods = other.neighborhoods.of_map(Y)
-    bound = other.lowest_stress.bound if other is not None and other.Y.shape[1] == Y.shape[1] else None
+    same = other is not None and other.Y.shape[1] == embedding.X.shape[1]
+    bound = other.lowest_stress.bound if other is not None and same else None
     return Report(
-        Y=Y,
+        Y=embedding.X,
+        geometry=embedding.geometry if isinstance(embedding, CurvedMap) else sphere,
         labels=None if labels is None else np.asarray(labels),
         k=k,
         about=about,
@@ -275,19 +301,20 @@ def measure_map(
         density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
-        local=_measure_local(data, Y, hoods),
+        local=None if curved else _measure_local(data, embedding.X, hoods, sphere),
         remaining_gain=gain,
+        space=space,
     )
 
 
-def _measure_local(data: Input, Y: Array, hoods: Neighborhoods) -> LocalIsometry | None:
+def _measure_local(data: Input, Y: Array, hoods: Neighborhoods, sphere: Geometry | None) -> LocalIsometry | None:
     """Return the local measures of up to LOCAL_POINTS points, or None; see `Report.local`."""
-    k, d = min(K, hoods.k), Y.shape[1]
+    k, d = min(K, hoods.k), map_dimension(Y, sphere)
     q = d if data.points is None else min(d, data.points.shape[1])
-    if k <= q or (data.points is None and data.n > STORED):
+    if not 0 < q < k or (data.points is None and data.n > STORED):
         return None
     some = slice(None, None, -(-len(hoods.points) // LOCAL_POINTS))
-    local = measure_local(data, Y, hoods.points[some], hoods.near_x[some, :k], q)
+    local = measure_local(data, Y, hoods.points[some], hoods.near_x[some, :k], q, sphere)
     return local if np.isfinite(local.scale).any() else None
 
 

@@ -64,9 +64,13 @@ def _one(measures: MapMeasures) -> float:
 
 
 def _lowest_stress(measures: MapMeasures) -> float:
-    """Return the lower bound on the stress of every map of all points; 0 if it is known for a sample only."""
-    lowest = measures.lowest_stress
-    return lowest.bound if len(lowest.points) == measures.n else 0.0
+    """Return the lower bound on the stress of every map of all points; 0 if none is known.
+
+    None is known if only a sample was measured, or for distances that are not those of coordinates, as on a torus.
+    """
+    lowest, geometry = measures.lowest_stress, measures.geometry
+    known = len(lowest.points) == measures.n and (geometry is None or geometry.pairs is None)
+    return lowest.bound if known else 0.0
 
 
 def _data_error(measures: MapMeasures) -> float:

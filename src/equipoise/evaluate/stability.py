@@ -13,6 +13,7 @@ from .._types import Array
 from ..arrays.namespace import check_random_state, is_integer, to_numpy
 from ..procrustes import mean_map, superimpose, variation
 from .checks import check_k
+from .curved_map import require_flat
 from .neighborhood import neighbor_recall
 from .variants import Variants
 
@@ -162,6 +163,7 @@ def stability(
     if not (is_integer(runs) and 2 <= runs <= MOST_RUNS):
         raise ValueError(f"runs={runs!r} is not an integer from 2 to {MOST_RUNS}; pass how many runs to compare")
     seeded = "random_state" in method.get_params()
+    require_flat(method, "stability")
     if not seeded and subsample == 1 and not noise:
         raise ValueError(
             f"{_name(method)} has no random_state, so all runs would be equal; set subsample below 1 or noise above 0"

@@ -14,6 +14,7 @@ from ..arrays.namespace import check_random_state
 from ..data import check_sparse_table
 from ..inputs import Input
 from .checks import check_labels, check_pair, is_euclidean_table
+from .curved_map import CurvedMap, describe_geometry
 from .distances import rank_correlation
 from .measured import Measured
 from .sample import draw_partners, sample_points
@@ -23,7 +24,7 @@ TRIPLETS = 100_000  # sample size above that; a standard error of at most 0.0016
 MIN_TRIPLETS = 5  # minimum number of triplets per point; chosen
 
 
-def triplet_accuracy(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Measured:
+def triplet_accuracy(X: Any, Y: Any, *, metric: Any = None, random_state: Any = 0) -> Measured:
     """Return the fraction of triplets (i; j, l) for which d(i, j) and d(i, l) have the same order in data and map.
 
     For a random map it is about 1/2. Up to 60 points, all triplets are compared; for more points, about 100,000 random
@@ -35,8 +36,9 @@ def triplet_accuracy(X: Any, Y: Any, *, metric: Any = "euclidean", random_state:
         The data.
     Y : array-like of shape (n, d)
         The map.
-    metric : str or callable, default="euclidean"
-        Metric of the data; "precomputed" if X is a distance matrix.
+    metric : str or callable, optional
+        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
+        "euclidean".
     random_state : int or RandomState, default=0
         Seed of the sample of triplets.
 
@@ -80,7 +82,12 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     -------
     correlation : Measured
     """
-    _, embedding = check_pair(X, Y)
+    _, embedding = check_pair(X, Y, "euclidean")
+    if isinstance(embedding, CurvedMap):
+        raise ValueError(
+            f"centroid_correlation needs centroids, which are not defined in"
+            f" {describe_geometry(embedding.geometry)}; use triplet_accuracy"
+        )
     if not is_euclidean_table(X, "euclidean"):
         raise ValueError("centroid_correlation needs a table X (n, D), got a metric space; pass its coordinates")
     classes, number = check_labels(labels, embedding.n)

@@ -16,6 +16,7 @@ from ..procrustes import disagreement
 from .advice import advise, describe_setting
 from .checks import check_data, check_k
 from .classes import check_folds, knn_accuracy
+from .curved_map import require_flat
 from .ranks import Neighborhoods
 from .structure import triplet_accuracy
 
@@ -155,6 +156,7 @@ def sweep(
     check_k(k, n)
     if labels is not None:
         check_folds(labels, n, k)
+    require_flat(method, "sweep")
     maps: list[Array] = []
     losses: list[float] = []
     scores: list[dict[str, float]] = []

@@ -52,12 +52,12 @@ class Start:
         stage("initial map")
         n, d = self.data.n, self.d
         Y = random_ball(n, d, rng) if self.name == "random" else self.data.principal(d, rng)
-        return self.geometry.map(Y * self.unit)
+        return self.geometry.start(Y * self.unit)
 
     def from_affinities(self, W: Matrix, rng: np.random.RandomState) -> Array:
         """Return the spectral initial map of symmetric affinities W (n, n)."""
         stage("initial map")
-        return self.geometry.map(spectral(W, self.d, rng) * self.unit)
+        return self.geometry.start(spectral(W, self.d, rng) * self.unit)
 
 
 def check_init(init: Any, n: int, d: int) -> Array:

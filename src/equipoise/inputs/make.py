@@ -77,6 +77,8 @@ def make_input(
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
+    if isinstance(h, type):
+        raise ValueError(f"h={h.__name__} is a class; pass an object, h={h.__name__}()")
     if is_space(X):
         return _from_space(X, metric, h, affinity)
     _check_metric(metric, [name for name in METRICS if name != "inner_product"] if pairs else METRICS)

@@ -155,7 +155,8 @@ class Table(Input):
         if not is_euclidean(self.metric) or width.min() != width.max() or not pattern.nnz:
             return super().stored_pairs(pattern, n_threads)
         d2 = np.empty((self.n, width[0]))
-        _core.pair_distances(self.X, pattern.indices.reshape(d2.shape), d2, n_threads)
+        rows = np.arange(self.n, dtype=np.int32)
+        _core.pair_distances(self.X, pattern.indices.reshape(d2.shape), rows, d2, n_threads)
         return np.sqrt(d2, out=d2).ravel()
 
     def condensed(self, dtype: type[np.floating], n_threads: int) -> Array:

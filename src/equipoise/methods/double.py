@@ -121,8 +121,8 @@ class DKPCA(DoubleKernel):
         Number of initial maps with init="spectral". The first is the small spectral map. The second is the Laplacian
         eigenmap of the graph of neighbours, spread over 10 kernel lengths to each side; the third, if X contains
         coordinates or all distances, the principal components, spread over 3. Any other `init` is the only initial map,
-        and so is "spectral" with engine="negative_sampling". Callbacks see each run in turn, with iterations counted
-        from 0.
+        and so is "spectral" with engine="negative_sampling" or on a curved `geometry`, whose size is fixed. Callbacks
+        see each run in turn, with iterations counted from 0.
     n_iter : int, "auto" or None, default=500
         Maximum number of iterations of the run that is kept, as for every Embedding; more than for other methods,
         because maps from a wide start converge slowly.
@@ -130,7 +130,7 @@ class DKPCA(DoubleKernel):
         One of the engines of every Embedding, or "negative_sampling". The latter minimises the loss as umap-learn
         minimises that of UMAP (Draganov & Dohn 2024, figure 4): K_X contains the memberships of UMAP, an edge attracts
         its ends at a frequency proportional to K_X, each time 5 random points repel each end, and there is no
-        centring.
+        centring. n_iter="auto" is then the same as None, because the steps shrink to zero.
     tol : float, default=1e-4
         Relative error allowed in each sum over the points. The force is a small difference of large sums: with 0.01,
         which suffices for other methods, the errors exceed the force and the loss does not converge.

@@ -11,7 +11,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entries_where, is_on_device, on_host
 from ..divergences import Alpha, Divergence
-from ..geometry import Flat, Geometry
+from ..geometry import Flat, Geometry, Placed
 from ..kernels import Kernel
 from ..objectives.pair_objective import PairObjective
 from ..pair_losses import Contrastive, PairLoss
@@ -65,9 +65,11 @@ def check_edge_sampling(method: Any, negatives: Any, geometry: Geometry) -> None
         )
     if method.optimizer is not None:
         raise ValueError('engine="negative_sampling" has its own optimiser; use optimizer=None or another engine')
+    if isinstance(geometry, Placed):
+        raise ValueError('engine="negative_sampling" does not support a function g(Y); use another engine')
     if type(geometry) is not Flat:
         raise ValueError(
-            f'engine="negative_sampling" needs a map in flat space, not in {type(geometry).__name__}; use another'
+            f'engine="negative_sampling" needs a map in flat space, not geometry={method.geometry!r}; use another'
             " engine"
         )
 

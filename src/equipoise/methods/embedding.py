@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -15,34 +14,35 @@ from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import on_host
-from ..arrays.namespace import check_random_state, is_auto, is_positive, is_tensor, main_array, on_device_of, to_numpy
+from ..arrays.namespace import check_random_state, is_auto, is_tensor, main_array, on_device_of, to_numpy
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..linalg.pca import one_blas_thread
-from ..memory import gpu_memory, host_memory, require_memory_for_pairs
+from ..memory import gpu_memory, host_memory
 from ..objectives import Objective, check_kernel
-from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
-from ..optimize.rules import Momentum, Rule, Schedule, make_schedule
+from ..optimize.rules import Rule, Schedule, make_schedule
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
-from ..saving.neighbors_cache import cache_neighbors
 from .estimator import (
     Estimator,
     accepts_cupy,
     check_callbacks,
-    check_n_components,
+    check_forces,
+    check_optimizer,
     check_placed,
     check_verbose,
     default_n_iter,
     inherit_parameters,
     lock_checkpoints,
+    neighbors_cache,
     print_description,
     print_loss,
     report_remaining_gain,
+    require_memory_for_method,
 )
 
 
@@ -53,7 +53,7 @@ class Embedding(Estimator):
     Parameters
     ----------
     n_components : int, default=2
-        Dimension d of the map.
+        Dimension d of the map; with geometry="sphere" that of the surface, and the map has d + 1 columns.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn, "inner_product", a function of two rows, or "precomputed". With "precomputed", X is a
         distance matrix (n, n), a sparse one that stores only the distances to neighbours, or a pair (indices,
@@ -73,6 +73,9 @@ class Embedding(Estimator):
         Factor on the attraction in the first iterations (see `n_iter`).
     exaggeration : float, default=1.0
         Factor on the attraction after early exaggeration.
+    geometry : {"plane", "sphere", "torus", "hyperbolic"} or object, default="plane"
+        The space of the map: flat; a sphere, with distances along chords; a flat torus, whose map is periodic; the
+        hyperbolic plane, in the Poincaré disk; or an object of `equipoise.geometry`, which sets the size, or your own.
     optimizer : Momentum, GradientDescent or Dynamics, optional
         Determines the steps and when to stop; `Momentum()` by default. `Dynamics` moves points with mass and friction.
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
@@ -119,6 +122,8 @@ class Embedding(Estimator):
         Fraction of the true neighbours that the search found, measured on a sample; 1.0 if it was exact.
     engine_ : str
         The engine that ran; "autograd" if the metric tensor `g` of the map is a function.
+    geometry_ : Geometry
+        The space of the map, with its sizes.
     """
 
     n_components: int = 2
@@ -129,6 +134,7 @@ class Embedding(Estimator):
     learning_rate: Any = "auto"
     early_exaggeration: Any = 12.0
     exaggeration: float = 1.0
+    geometry: Any = "plane"
     optimizer: Rule | None = None
     engine: str = "auto"
     device: str = "auto"
@@ -167,7 +173,24 @@ class Embedding(Estimator):
         return self._objective(P, self.output_kernel())
 
     def _geometry(self) -> Geometry:
-        return Flat()
+        if isinstance(self.geometry, str) and self.geometry == "plane":
+            return Flat()
+        from ..geometry import resolve  # a fit in the plane does not pass through it
+
+        return resolve(self.geometry)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of the map: n_components, or one more with geometry="sphere"."""
+        return self._geometry().columns(self.n_components)
+
+    @property
+    def geometry_(self) -> Geometry:
+        return self._placement.geometry
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_columns
 
     def _input(self, X: Any) -> Input:
         return make_input(X, self.metric, None, device=self._device(X))
@@ -185,16 +208,10 @@ class Embedding(Estimator):
         """Return the peak memory of a fit, in bytes per pair of points; 0 if only neighbours are stored."""
         return 0.0
 
-    def _require_memory_for_pairs(self, data: Input, engine: str) -> None:
-        others = 'engine="grid" or "sampled", which store neighbours only'
-        if self._all_pairs():
-            others = "an Alpha divergence with alpha < 1, which needs the affinities of neighbours only"
-        if bytes_per_pair := self._bytes_per_pair(data, engine):
-            require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, f"use fewer rows, or {others}")
-
     def _engine(self, requested: str, n: int) -> str:
         """Return the name of the engine for n points; resolves "auto"."""
-        return choose_engine(requested, n, self.n_components, self._all_pairs())
+        pairs = self._geometry().resolved(n, self.n_components, 1.0).pairs
+        return choose_engine(requested, n, self.n_columns, self._all_pairs(), pairs)
 
     def resolve_n_iter(self, n: int) -> Any:
         """Return the maximum number of iterations for n points, or "auto"."""
@@ -233,23 +250,25 @@ class Embedding(Estimator):
                 f"n_components={self.n_components} is too large for {data.limited_by};"
                 f" use at most {self.n_components - excess}"
             )
+        geometry = geometry.resolved(data.n, self.n_components, kernel.length)
+        geometry.check(self.n_components, kernel.length)
         schedule = self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
         name = self._engine(requested, data.n)
-        self._require_memory_for_pairs(data, name)
-        start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
+        require_memory_for_method(self, data.n, self._bytes_per_pair(data, name), self._all_pairs())
+        start = Start(self.init if init is None else init, data, self.n_columns, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
-        threads, seed = self._n_threads(), rng.randint(2**31 - 1)
-        engine = make_engine(name, threads, self.tol, seed, device, deterministic=self.deterministic)
+        options: Any = {"deterministic": self.deterministic, "pairs": geometry.pairs}
+        engine = make_engine(name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device, **options)
         # Edges are summed in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.traits.dtype
-        with self._neighbors_cache(data):
+        with neighbors_cache(data, self.callbacks):
             P, recall = neighborhoods.rows(data, dtype, few=engine.traits.needs_sparse_P and not all_pairs)
         objective = self._objective(P, kernel)
-        sum_stored_pairs(engine, P, self.n_components)
+        sum_stored_pairs(engine, P, self.n_columns)
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
@@ -257,11 +276,6 @@ class Embedding(Estimator):
         given = main_array(X)
         problem.output_device = given.device if name == "torch" and is_tensor(given) else None
         return problem, data, neighborhoods
-
-    def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
-        """Return a context that, if there is a checkpoint, saves the neighbours next to it and reuses saved ones."""
-        _, checkpoints = split_callbacks(self.callbacks)
-        return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""
@@ -276,7 +290,7 @@ class Embedding(Estimator):
         given = "precomputed" in (self.metric, getattr(self, "affinity", None))
         k = min(D, n - 1) if given and sparse.issparse(X) else self._neighbors(n)
         name = "cuda" if device == "cuda" else self._engine(requested, n)
-        need = host_memory(n, max(D, 1), self.n_components, k, name, self.metric, kl=self._kl())
+        need = host_memory(n, max(D, 1), self.n_columns, k, name, self.metric, kl=self._kl())
         return need if given else need - self._shared_bytes(X)
 
     def _gpu_bytes(self, n: int, D: int) -> float:
@@ -375,17 +389,7 @@ class Embedding(Estimator):
         return tags
 
     def check_parameters(self) -> None:
-        check_n_components(self.n_components)
-        if not is_auto(self.learning_rate) and not is_positive(self.learning_rate):
-            raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
-        early = self.resolve_early_exaggeration()
-        for name, value in (("early_exaggeration", early), ("exaggeration", self.exaggeration)):
-            if not is_positive(value):
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
-        if not isinstance(self.deterministic, bool | np.bool_):
-            raise ValueError(f"deterministic must be True or False, got {self.deterministic!r}")
-        if not (is_positive(self.tol) and self.tol < 1):
-            raise ValueError(f"tol must be a number above 0 and below 1, got {self.tol!r}")
+        check_forces(self)
 
     def _schedule(self, n: int) -> Schedule:
         early, late = float(self.resolve_early_exaggeration()), float(self.exaggeration)
@@ -393,7 +397,4 @@ class Embedding(Estimator):
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks, self.random_state)
-        rule = Momentum() if self.optimizer is None else self.optimizer
-        if isinstance(rule, type) or not hasattr(rule, "step"):
-            raise ValueError(f"optimizer must be Momentum(), GradientDescent(), Dynamics() or None, got {rule!r}")
-        return rule
+        return check_optimizer(self.optimizer, self.n_iter)

@@ -28,9 +28,11 @@ from ..arrays.memory_limits import (
 from ..arrays.namespace import (
     array_namespace,
     from_cupy,
+    is_auto,
     is_cupy,
     is_finite,
     is_integer,
+    is_positive,
     is_tensor,
     main_array,
     to_cupy,
@@ -38,11 +40,14 @@ from ..arrays.namespace import (
 )
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
-from ..memory import require_address_space
+from ..kernels import Kernel
+from ..memory import require_address_space, require_memory_for_pairs
 from ..neighbors.search import MOST_THREADS
-from ..optimize.rules import GAP
+from ..optimize.descent import split_callbacks
+from ..optimize.rules import GAP, Momentum, Rule
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
+from ..saving.neighbors_cache import cache_neighbors
 
 if RESOURCE_LIMITS:
     from resource import RLIM_INFINITY, getrlimit
@@ -55,6 +60,7 @@ FEW_POINTS, MORE_ITERATIONS = 10_000, 500
 # Remaining gain, as a fraction of the loss, above which they warn, for a given and for the default number of
 # iterations; chosen. After the default 500, t-SNE of 70,000 images had 8 %, of 141,480 network connections 29 %.
 LARGE_GAIN, LARGE_BY_DEFAULT = 0.05, 0.1
+HIGHER = 0.5  # a loss that ends higher than that of the initial map by this fraction is warned about; chosen
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -250,6 +256,53 @@ def check_n_components(n_components: Any) -> None:
         raise ValueError(f"n_components must be an integer >= 1, got {n_components!r}")
 
 
+def check_forces(method: Any) -> None:
+    """Raise unless the parameters that all methods of attraction and repulsion share are valid."""
+    check_n_components(method.n_components)
+    if not is_auto(method.learning_rate) and not is_positive(method.learning_rate):
+        raise ValueError(f'learning_rate must be a positive number or "auto", got {method.learning_rate!r}')
+    early = method.resolve_early_exaggeration()
+    for name, value in (("early_exaggeration", early), ("exaggeration", method.exaggeration)):
+        if not is_positive(value):
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not isinstance(method.deterministic, bool | np.bool_):
+        raise ValueError(f"deterministic must be True or False, got {method.deterministic!r}")
+    if not (is_positive(method.tol) and method.tol < 1):
+        raise ValueError(f"tol must be a number above 0 and below 1, got {method.tol!r}")
+
+
+def require_memory_for_method(method: Any, n: int, bytes_per_pair: float, all_pairs: bool) -> None:
+    """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
+    others = 'engine="grid" or "sampled", which store neighbours only'
+    if all_pairs:
+        others = "an Alpha divergence with alpha < 1, which needs the affinities of neighbours only"
+    if bytes_per_pair:
+        require_memory_for_pairs(n, bytes_per_pair, type(method).__name__, f"use fewer rows, or {others}")
+
+
+def check_kernel_parameter(kernel: Any) -> Kernel | None:
+    """Return the parameter `kernel` of a method; raise ValueError unless it is a hashable kernel or None."""
+    if not isinstance(kernel, Kernel | None):
+        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {kernel!r}")
+    if type(kernel).__hash__ is None:
+        raise ValueError(f"kernel={kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
+    return kernel
+
+
+def check_optimizer(optimizer: Any, n_iter: Any) -> Rule:
+    """Return the optimiser rule, `Momentum()` for None; raise if it is not a rule, or never ends for n_iter="auto"."""
+    if optimizer is None:
+        return Momentum()
+    if isinstance(optimizer, type) or not hasattr(optimizer, "step"):
+        raise ValueError(f"optimizer must be Momentum(), GradientDescent(), Dynamics() or None, got {optimizer!r}")
+    if is_auto(n_iter) and getattr(optimizer, "conserves_energy", False):
+        raise ValueError(
+            'n_iter="auto" needs friction, without which the points never rest; use a number of iterations, or'
+            ' Dynamics(friction="auto")'
+        )
+    return optimizer
+
+
 def check_callbacks(callbacks: Any, random_state: Any) -> None:
     """Raise unless callbacks is a sequence of functions and checkpoints; checkpoints need an integer random_state."""
     if not (isinstance(callbacks, Sequence) and all(callable(c) or isinstance(c, Checkpoint) for c in callbacks)):
@@ -261,6 +314,12 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
             if not isinstance(random_state, int | np.integer):
                 raise ValueError(f"Checkpoint requires an integer random_state, got {random_state!r}")
             callback.check()
+
+
+def neighbors_cache(data: Input, callbacks: Any) -> AbstractContextManager[None]:
+    """Return a context that, if there is a checkpoint, saves the neighbours next to it and reuses saved ones."""
+    _, checkpoints = split_callbacks(callbacks)
+    return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 
 
 def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
@@ -294,12 +353,27 @@ def describe_remaining_gain(gain: float, n_iter: int) -> str:
     )
 
 
+def warn_of_higher_loss(problem: Problem) -> None:
+    """Warn if a descent with a given length of steps ended with a loss far above that of the initial map."""
+    curve = problem.loss_curve
+    if not isinstance(problem, ForceProblem) or len(curve) < 2:
+        return
+    given = {"learning_rate": problem.schedule.learning_rate, "time_step": getattr(problem.rule, "time_step", "auto")}
+    name = next((name for name, value in given.items() if not is_auto(value)), None)
+    if name is not None and curve[-1, 1] - curve[0, 1] > HIGHER * abs(curve[0, 1]):
+        warn(
+            f"the loss rose from {curve[0, 1]:.3g} at the initial map to {curve[-1, 1]:.3g}: {name}={given[name]:g} is"
+            f' too large; use {name}="auto" or a smaller number'
+        )
+
+
 def report_remaining_gain(problem: Problem, n_iter: Any, verbose: Any) -> None:
-    """Print or warn that a descent ended while its loss was still decreasing.
+    """Print or warn that a descent ended with a loss that was still decreasing, or higher than at the initial map.
 
     It is printed if `verbose` is true. Otherwise it is a warning, for large gains of more than FEW_POINTS points only,
     because a smaller map is quickly repeated. `n_iter` is the parameter of the method.
     """
+    warn_of_higher_loss(problem)
     if problem.stopped != "n_iter" or not (text := describe_remaining_gain(problem.remaining_gain, problem.n_iter)):
         return
     if verbose:

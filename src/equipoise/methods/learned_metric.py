@@ -18,6 +18,7 @@ from .._types import Array
 from ..affinities.perplexity import conditional_of_points, resolve_perplexity
 from ..arrays.namespace import is_finite, is_integer, to_numpy
 from ..data import as_array, check_rows
+from ..geometry import Flat, Geometry
 from ..inputs import is_space
 from ..kernels import Kernel
 from ..neighbors.vectors import is_euclidean
@@ -35,6 +36,7 @@ class Method(Protocol):
     metric: Any
     affinity: str
     perplexity: Any
+    g: Any
 
     def output_kernel(self) -> Kernel: ...
 
@@ -93,6 +95,11 @@ class LearnedMetric:
     def learn(self, method: Method, X: Any, y: Any = None) -> Array:
         """Return the metric tensor (D, D) for the data X (n, D) of a method, with classes y (n,) or without."""
         X = _check_table(method, X)
+        if y is None and callable(method.g):
+            raise ValueError(
+                "LearnedMetric cannot be trained with a map whose metric tensor g is a function; pass classes y to fit,"
+                " or a constant matrix g"
+            )
         chosen = np.random.RandomState(0).permutation(len(X))[: self.max_points]
         rows = X[np.sort(chosen)]
         perplexities = resolve_perplexity(method.perplexity, len(rows))
@@ -114,7 +121,8 @@ class LearnedMetric:
         for _ in range(self.rounds):
             quiet.set_params(h=np.diag(w), n_iter=FIRST if Y is None else NEXT)
             Y = to_numpy(quiet.fit_transform(pairs.X, init=Y))
-            w = self._minimize(pairs, w, partial(row_divergence, log_q=log_neighbors(Y, method.output_kernel())))
+            log_q = log_neighbors(Y, method.output_kernel(), quiet.geometry_)
+            w = self._minimize(pairs, w, partial(row_divergence, log_q=log_q))
         return w
 
     def _minimize(self, pairs: WeightedPairs, w: Array, compare: Callable[[Array], tuple[float, Array]]) -> Array:
@@ -187,10 +195,16 @@ def row_divergence(P: Array, log_q: Array) -> tuple[float, Array]:
     return float((P * G).sum()), G
 
 
-def log_neighbors(Y: Array, kernel: Kernel) -> Array:
-    """Return log q_{j|i} (m, m), q = k/Σ_j k for the points of a map Y (m, d); 0 on the diagonal."""
+def log_neighbors(Y: Array, kernel: Kernel, geometry: Geometry | None = None) -> Array:
+    """Return log q_{j|i} (m, m), q = k/Σ_j k for the points of a map Y (m, d); 0 on the diagonal.
+
+    Distances are those of the geometry, Euclidean by default.
+    """
     Y = np.asarray(Y, dtype=np.float64)
-    d2 = np.maximum((Y**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * Y @ Y.T, 0.0)
+    if geometry is not None and (geometry.pairs is not None or (isinstance(geometry, Flat) and geometry.A is not None)):
+        d2 = np.square(geometry.distance(Y[:, None], Y[None]))
+    else:
+        d2 = np.maximum((Y**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * Y @ Y.T, 0.0)
     log_k = np.asarray(kernel.log_value(d2))
     np.fill_diagonal(log_k, -np.inf)
     largest = log_k.max(axis=1, keepdims=True)

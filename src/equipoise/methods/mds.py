@@ -183,7 +183,7 @@ class MDS(Estimator):
         W = None if self.weights is None else check_pair_weights(self.weights, source.n)
         engine = choose_engine(requested, self.stress, source, W, STORED)
         if bytes_per_pair := self._bytes_per_pair(source, engine):
-            sampled = self.stress == "metric" and W is None and source.known is None
+            sampled = self.stress not in ("ordinal", *WORST_CASES) and W is None and source.known is None
             advice = "use fewer rows" + (' or engine="random_pairs"' if sampled else "")
             require_memory_for_pairs(source.n, bytes_per_pair, "MDS", advice)
         known = known_pairs(source, W)

@@ -69,7 +69,7 @@ class Scaling(ClassicalEmbedding):
     n_landmarks: int | None = None
     sampling: str = "uniform"
     eps: float | None = None
-    _landmarks = None
+    _landmarks: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

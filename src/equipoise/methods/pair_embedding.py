@@ -28,6 +28,7 @@ from .edge_sampling import (
     pair_problem_class,
 )
 from .embedding import Embedding
+from .estimator import check_kernel_parameter
 from .umap import NEGATIVE_SAMPLING
 
 # Number of points from which the mesh is used in up to 3 dimensions: "exact" evaluates F(0, k) in NumPy. Measured on
@@ -67,8 +68,9 @@ class PairEmbedding(Embedding):
         requires an integer, and uses 5 by default.
     engine : str, default="auto"
         One of the engines of every Embedding, or "negative_sampling": edges and random points are sampled as in UMAP.
-    n_iter : int, default=500
-        Maximum number of iterations.
+    n_iter : int, "auto" or None, default=500
+        Maximum number of iterations, as for every Embedding. With engine="negative_sampling", whose steps shrink to
+        zero, "auto" is the same as None.
     early_exaggeration : float or "auto", default="auto"
         "auto" is 1 if the engine is "negative_sampling" and 12 with other engines. On digits (n = 1797), the loss of
         BinaryCrossEntropy after 500 iterations was 30,300 with 12 and 33,600 with 1, that of SquaredDifference 2,100
@@ -114,11 +116,7 @@ class PairEmbedding(Embedding):
         return isinstance(self.loss, Contrastive) and self.loss.is_learned
 
     def _kernel(self) -> Kernel:
-        if not isinstance(self.kernel, Kernel | None):
-            raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {self.kernel!r}")
-        if type(self.kernel).__hash__ is None:
-            raise ValueError(f"kernel={self.kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
-        return Membership() if self.kernel is None else self.kernel
+        return check_kernel_parameter(self.kernel) or Membership()
 
     def output_kernel(self) -> Kernel:
         """Return the kernel of the map; raise if it is user-defined and invalid. The initial map is not tiny."""
@@ -129,8 +127,9 @@ class PairEmbedding(Embedding):
         return make_input(X, self.metric, None, affinity)  # affinities are computed on the CPU
 
     def _engine(self, requested: str, n: int) -> str:
-        if requested == "auto" and self.n_components <= 3 and n >= CROSSOVER:
-            return "grid"
+        if requested == "auto" and self.n_columns <= 3 and n >= CROSSOVER:
+            pairs = self._geometry().resolved(n, self.n_components, 1.0).pairs
+            requested = "grid" if pairs is None or pairs.native() is not None else "exact"
         return super()._engine(engine_for_sampling(requested), n)
 
     def _neighbors(self, n: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import geometry, kernels
+from .. import kernels
 from .._optional import import_optional
 from .._types import Matrix
 from ..affinities import perplexity as affinities
@@ -28,7 +28,7 @@ from ..problems.autograd import CurvedProblem
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
-from .estimator import check_callbacks
+from .estimator import check_callbacks, check_kernel_parameter
 from .learned_metric import LearnedMetric
 from .umap import NEGATIVE_SAMPLING
 
@@ -56,7 +56,8 @@ class NeighborEmbedding(Embedding):
     engine : str, default="auto"
         One of the engines of every Embedding, or "negative_sampling": noise-contrastive estimation of KL(P ‖ Q) by
         UMAP's sampling, with 5 random points per edge and a normaliser that is learned with the map (Damrich et al.
-        2023). Then `loss_` is the contrastive loss, not the divergence. SNE and SphericalSNE do not support it.
+        2023). Then `loss_` is the contrastive loss, not the divergence, and n_iter="auto" is the same as None, because
+        the steps shrink to zero. SNE and SphericalSNE do not support it.
     h : ndarray of shape (D, D), callable or LearnedMetric, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
         returns such a tensor, or one per point (n, D, D). With one per point, the distance of a pair uses the mean of
@@ -77,6 +78,10 @@ class NeighborEmbedding(Embedding):
         return Alpha(-1.0)
 
     def _geometry(self) -> Geometry:
+        if self.g is None:
+            return super()._geometry()
+        if not (isinstance(self.geometry, str) and self.geometry == "plane"):
+            raise ValueError(f'g needs the plane, but geometry={self.geometry!r}; use g=None or geometry="plane"')
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
@@ -221,15 +226,6 @@ class NeighborEmbedding(Embedding):
         return tags
 
 
-def _check_given(kernel: Any) -> Kernel:
-    """Return the parameter `kernel`, by default Gaussian; raise ValueError if it is not a hashable kernel."""
-    if not isinstance(kernel, Kernel | None):
-        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {kernel!r}")
-    if type(kernel).__hash__ is None:
-        raise ValueError(f"kernel={kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
-    return kernels.Gaussian() if kernel is None else kernel
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class SNE(NeighborEmbedding):
     """Original SNE: Σ_i KL(p_{·|i} ‖ q_{·|i}) with the Gaussian kernel (Hinton & Roweis 2002), or with any other.
@@ -245,7 +241,7 @@ class SNE(NeighborEmbedding):
     kernel: Kernel | None = None
 
     def _kernel(self) -> Kernel:
-        return _check_given(self.kernel)
+        return check_kernel_parameter(self.kernel) or kernels.Gaussian()
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return self._in_metric(ConditionalKL(P, kernel))
@@ -277,7 +273,7 @@ class SymmetricSNE(NeighborEmbedding):
     divergence: Divergence | None = None
 
     def _kernel(self) -> Kernel:
-        return _check_given(self.kernel)
+        return check_kernel_parameter(self.kernel) or kernels.Gaussian()
 
     def _divergence(self) -> Divergence:
         if not isinstance(self.divergence, Divergence | None):
@@ -365,19 +361,31 @@ class SphericalSNE(NeighborEmbedding):
         Dimension d of the space around the sphere; with d = 1 the sphere consists of two points.
     rho : float, default=0.95
         Parameter ρ of the kernel, in [0, 1); larger values sharpen the kernel.
+    geometry : {"sphere"}, default="sphere"
+        The unit sphere. Other methods have spheres of other sizes, on which `n_components` is the dimension of the
+        surface: `GSNE(geometry="sphere")`.
     """
 
     n_components: int = 3
     _: KW_ONLY
+    geometry: Any = "sphere"
     rho: float = 0.95
 
     def _kernel(self) -> Kernel:
         return kernels.SphericalExit(self.rho, self.n_components)
 
-    def _geometry(self) -> geometry.Geometry:
+    def _geometry(self) -> Geometry:
         if self.g is not None:
             raise ValueError("SphericalSNE uses the metric of the sphere and does not support g; use g=None")
-        return geometry.Sphere()
+        if not (isinstance(self.geometry, str) and self.geometry == "sphere"):
+            raise ValueError(f"SphericalSNE has no geometry={self.geometry!r}; use another method, such as TSNE")
+        from ..geometry import Directions
+
+        return Directions(1.0)
+
+    @property
+    def n_columns(self) -> int:
+        return self.n_components
 
     def _map_dimension(self) -> int:
         return self.n_components - 1

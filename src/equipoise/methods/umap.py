@@ -150,6 +150,11 @@ class UMAP(Embedding):
         return make_input(X, self.metric, None, affinity, device=self._device(X))
 
     def _engine(self, requested: str, n: int) -> str:
+        if requested == NEGATIVE_SAMPLING and self._geometry().resolved(n, self.n_components, 1.0).pairs is not None:
+            raise ValueError(
+                'engine="negative_sampling" works in flat space and on the sphere, not with'
+                f' geometry={self.geometry!r}; use engine="auto"'
+            )
         return super()._engine("sampled" if requested == NEGATIVE_SAMPLING else requested, n)
 
     def _kernel(self) -> Kernel:

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, Protocol
 
 from .._types import Array, Matrix
 from ..engines import Engine, Placement
-from ..kernels import Kernel
+from ..kernels import Gaussian, Kernel
 
+# For the exponent b = −1 the edges of this kernel are −Σ_j A_ij (y_i − y_j): weights A of any form give any force.
+SPRINGS = Gaussian()
 DIVERGED = "the kernel underflows for every pair (Z = 0): the embedding has diverged; lower learning_rate"
 
 

@@ -16,6 +16,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import is_sparse, permuted, sum_positive, symmetrized
 from ..arrays.namespace import array_like, array_namespace, to_numpy, total
 from ..engines import Engine, Placement
+from ..geometry import Pairs
 from ..kernels import Kernel
 from .base import Balance
 
@@ -55,23 +56,28 @@ class ConditionalKL:
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = xp.log(xp.where(underflows, 1.0, Z))
         for i in engine.placement.indices_where(underflows):
-            log_Z[i] = self._add_underflowing_row(to_numpy(Y), int(i), repulsion)
+            log_Z[i] = self._add_underflowing_row(to_numpy(Y), int(i), repulsion, engine.pairs)
         value = self.negative_entropy - psi / 2 + total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
-    def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array) -> float:
+    def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array, pairs: Pairs | None) -> float:
         """Return log Z_i of a point i whose Z_i underflows, and add its forces to `repulsion`.
 
         log Z_i and the forces are computed from log k, which does not underflow. Such points are rare. Their rows are
         summed in NumPy, in float64, even if the map is an array of another library.
         """
-        diff = (Y[i] - Y).astype(np.float64)
-        d2 = (diff**2).sum(axis=1)
+        if pairs is None:
+            diff = (Y[i] - Y).astype(np.float64)
+            d2, back = (diff**2).sum(axis=1), -diff
+        else:
+            Y = Y.astype(np.float64)
+            (d2, diff), (_, back) = pairs.between(Y[i], Y), pairs.between(Y, Y[i])
         log_k = self.kernel.log_value(d2)
         log_k[i] = -np.inf
         log_Z = float(logsumexp(log_k))
-        force = -2 * (np.exp(log_k - log_Z) * self.kernel.log_slope(d2))[:, None] * diff
-        force[i] -= force.sum(axis=0)
+        weight = 2 * (np.exp(log_k - log_Z) * self.kernel.log_slope(d2))[:, None]
+        force = weight * back
+        force[i] += (weight * diff).sum(axis=0)
         repulsion -= array_like(repulsion, force)
         return log_Z
 

@@ -13,6 +13,7 @@ from ..arrays.csr import is_sparse, permuted
 from ..arrays.namespace import array_namespace, at_least, at_most, device_of, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
+from ..geometry import Pairs
 from ..kernels import Kernel
 from .base import Balance
 
@@ -62,7 +63,7 @@ class DenseDivergence:
         Z = float(total(engine.field(Y, self.kernel).potential))
         G, mean, value = xp.empty_like(P), 0.0, 0.0
         for i in range(n):
-            p, q = _without(P[i, :], i), _without(self._kernel_row(Y, i) / Z, i)
+            p, q = _without(P[i, :], i), _without(self._kernel_row(Y, i, engine.pairs) / Z, i)
             t = q / p
             mean += float(q @ self.divergence.slope(t))
             slope = self.divergence.slope(t / exaggeration)
@@ -70,13 +71,15 @@ class DenseDivergence:
             value += float(p @ self.divergence.value(t)) if loss else np.nan
         G -= mean
         # The stiffness of the point with the strongest forces; near Q = P it is f''(1) = 1.
-        load = max(float(xp.abs(G[i, :]) @ self._kernel_row(Y, i)) for i in range(n)) / Z
+        load = max(float(xp.abs(G[i, :]) @ self._kernel_row(Y, i, engine.pairs)) for i in range(n)) / Z
         _, pull = engine.edges(Y, at_most(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, at_least(G, 0.0), self.kernel, 0.0, potential=False)
         return Balance(-4 / Z * pull, -4 / Z * push, value, max(1.0, n * load))
 
-    def _kernel_row(self, Y: Array, i: int) -> Array:
+    def _kernel_row(self, Y: Array, i: int, pairs: Pairs | None) -> Array:
         """Return k between point i and every point, (n,)."""
+        if pairs is not None:
+            return self.kernel.value(pairs.between(Y[i], Y)[0])
         return self.kernel.value(array_namespace(Y).sum((Y[i, :] - Y) ** 2, axis=1))
 
     def to(self, placement: Placement) -> DenseDivergence:

@@ -15,6 +15,7 @@ from ..arrays.csr import permuted, stored_values, sum_positive, with_values
 from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
 from ..divergences import NEAR_LOG, Beta, Divergence, Gamma, NeRV, Renyi, SymmetricKL, deformed_log, log_overlap
 from ..engines import Engine, Placement
+from ..engines.base import LinearForce
 from ..kernels import Kernel
 from .base import DIVERGED, Balance, Objective
 from .beta_gamma import BetaDivergence, GammaDivergence
@@ -112,6 +113,14 @@ class JointDivergence:
         attraction = (4 / divisor * (1.0 if e == 0 else _power(Z, -e)) * self.unit * _power(exaggeration, s)) * edges
         repulsion = (-2 / divisor * T / Z) * gradient
         return Balance(attraction, repulsion, divergence, _power(exaggeration, s) * T / divisor)
+
+    def linear_force(self, exaggeration: float) -> LinearForce | None:
+        """Return the force of eq. (3) with s = 1, where T = 1; None for other s, where T depends on the map."""
+        if self.e != 0:
+            return None
+        divisor = self.divisor(1.0)
+        pull, push = 4 / divisor * exaggeration, -2 / divisor
+        return LinearForce(self.weights, self.kernel, pull, push, exaggeration / divisor)
 
     def divisor(self, T: Any) -> Any:
         """Return the number by which the forces are divided: s for E = (1 − T)/(s e)."""

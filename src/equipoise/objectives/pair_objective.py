@@ -27,11 +27,10 @@ from ..arrays.csr import (
 )
 from ..arrays.namespace import array_like, array_namespace, on_device_of, to_float64, to_numpy, total
 from ..engines import Engine, Placement
-from ..kernels import Gaussian, Kernel
+from ..kernels import Kernel
 from ..pair_losses import PairLoss
-from .base import Balance
+from .base import SPRINGS, Balance
 
-UNIT = Gaussian()  # with the exponent b = −1, k^b k' = −1: edges then sum −Σ_j A_ij (y_i − y_j)
 PROBES = (0.05, 0.25, 1.0, 4.0)  # squared distances, in units of length², at which the stiffness is measured; chosen
 
 
@@ -122,7 +121,7 @@ class PairObjective:
             slopes, psi = self._pairs(to_float64(on_device_of(Y, stored_values(A))), d2, value)
         else:
             slopes, psi = self._dense_slopes(Y, engine, value)
-        _, force = engine.edges(Y, with_values(A, _cast(slopes, A)), UNIT, -1.0, potential=False)
+        _, force = engine.edges(Y, with_values(A, _cast(slopes, A)), SPRINGS, -1.0, potential=False)
         return psi, force
 
     def _dense_slopes(self, Y: Array, engine: Engine, value: bool) -> tuple[Array, Any]:
@@ -184,7 +183,8 @@ class PairObjective:
                 push = (self.negatives or 0.0) / Y.shape[0] * (own * push + weighted(targets).gradient)
             d2 = _squared_distances(engine, targets, entry_rows(K), Y, K.indices)
             slopes = self.edge_slope(to_float64(on_device_of(d2, stored_values(K))), d2)
-            return 4 * exaggeration * engine.edges_to(targets, Y, with_values(K, to_numpy(slopes)), UNIT, -1.0) - push
+            pull = engine.edges_to(targets, Y, with_values(K, to_numpy(slopes)), SPRINGS, -1.0)
+            return 4 * exaggeration * pull - push
 
         return force
 
@@ -199,8 +199,8 @@ class PairObjective:
 def _compare(engine: Engine, Yi: Array, Yj: Array) -> Array:
     """Return d2 (...) of points (..., d) in float64; in a curved space, the engine says how points are compared."""
     Yi, Yj = to_float64(Yi), to_float64(Yj)
-    if (pairs := getattr(engine, "pairs", None)) is not None:
-        return pairs.between(Yi, Yj)[0]
+    if engine.pairs is not None:
+        return engine.pairs.between(Yi, Yj)[0]
     return array_namespace(Yi).sum((Yi - Yj) ** 2, axis=-1)
 
 
@@ -208,7 +208,7 @@ def _squared_distances(engine: Engine, Yi: Array, i: Array, Yj: Array, j: Array)
     """Return d2 (m,) between the points Yi[i] and Yj[j]; the indices may be arrays of another library."""
     xp = array_namespace(Yi)
     i, j = (xp.astype(on_device_of(Yi, index), xp.int64) for index in (i, j))
-    if getattr(engine, "pairs", None) is not None:
+    if engine.pairs is not None:
         return _compare(engine, xp.take(Yi, i, axis=0), xp.take(Yj, j, axis=0))
     Yi, Yj = to_float64(Yi), to_float64(Yj)
     diffs = (xp.take(Yi[:, c], i) - xp.take(Yj[:, c], j) for c in range(Yi.shape[1]))  # NumPy sums short rows slowly

@@ -14,11 +14,9 @@ from ..arrays.csr import entry_rows, is_sparse, permuted, stored_values, with_va
 from ..arrays.namespace import array_like, array_namespace, at_least, cast_like, is_numpy, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
-from ..kernels import Gaussian, Kernel
-from .base import Balance, require_positive
+from ..kernels import Kernel
+from .base import SPRINGS, Balance, require_positive
 
-# For the exponent b = −1 the edges of this kernel are −Σ_j A_ij (y_i − y_j): weights A of any form give any force.
-SPRINGS = Gaussian()
 BLOCK = 2**14  # pairs whose distances are computed at once: arrays of 128 kB stay in the cache; sums depend on it
 ZERO = 1e-100  # affinity of pairs with P = 0, for which w and the summand of the loss then vanish by rounding
 
@@ -53,8 +51,8 @@ def stored_distances(U: Array, V: Array, A: Matrix, engine: Engine) -> Iterator[
 
 def _squared_distances(Ui: Array, Uj: Array, engine: Engine) -> Array:
     """Return d2 (...) of points (..., d); an engine for a curved space has `pairs`, which compares them."""
-    if (pairs := getattr(engine, "pairs", None)) is not None:
-        return pairs.between(Ui, Uj)[0]
+    if engine.pairs is not None:
+        return engine.pairs.between(Ui, Uj)[0]
     d2: Any = sum((Ui[..., c] - Uj[..., c]) ** 2 for c in range(Ui.shape[-1]))
     return d2
 

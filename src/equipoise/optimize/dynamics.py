@@ -38,8 +38,8 @@ class Dynamics:
     mass : float, default=1.0
         Total mass M of the points. With γ multiplied by √M as well, M only changes the unit of time.
     friction : float or "auto", default="auto"
-        Coefficient of friction γ; without a force, speeds decay as exp(−γ t/M). With 0, the points never rest. "auto"
-        is 0.03 M/h: in a step, speeds decay by 3 %.
+        Coefficient of friction γ; without a force, speeds decay as exp(−γ t/M). With 0, the points never rest, so
+        that n_iter must be a number and `remaining_gain_` is NaN. "auto" is 0.03 M/h: in a step, speeds decay by 3 %.
     time_step : float or "auto", default="auto"
         Length h of a step in time, unless `learning_rate` of the method is a number, which is then h. "auto" is
         l √(M/(8 s)), with the length l of the kernel and the stiffness s described in `Momentum`; it is half of the
@@ -68,6 +68,11 @@ class Dynamics:
             raise ValueError(f'friction={self.friction!r} is invalid; use a number >= 0 or "auto"')
         if not (is_auto(self.time_step) or is_positive(self.time_step)):
             raise ValueError(f'time_step={self.time_step!r} is invalid; use a positive number or "auto"')
+
+    @property
+    def conserves_energy(self) -> bool:
+        """Whether there is no friction: the loss then rises and falls for ever, and nothing remains to be gained."""
+        return not is_auto(self.friction) and float(self.friction) == 0
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         """Return the displacement in a step of length h = `rate`.

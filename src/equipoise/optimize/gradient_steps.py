@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -14,10 +15,11 @@ from .._plural import plural
 from .._types import Array
 from ..arrays.namespace import array_namespace, morton_order, spread, to_numpy
 from ..engines import Engine
-from ..geometry import Geometry
+from ..engines.base import HasLinearForce, LinearForce, StepPlan
+from ..geometry import Flat, Geometry
 from ..objectives import Objective
 from .descent import State, Steps
-from .rules import Phase, Rule, remaining_gain
+from .rules import Momentum, Phase, Rule, remaining_gain
 
 # Fraction of the initial spread below which a map counts as collapsed; chosen. Low, because a map from a random start
 # first loses its fast modes and shrinks for a while before it expands.
@@ -45,12 +47,16 @@ class Forces(Protocol):
         """Return the force on each point at U (n, d), the loss (can be NaN if `loss` is False) and the stiffness."""
         ...
 
+    def linear_force(self, exaggeration: float) -> LinearForce | None:
+        """Return the force in numbers, if it has the form that an engine can compute by itself."""
+        ...
+
     def sort(self, U: Array) -> Array | None:
         """Sort the points for speed and return their new order; None if the order does not change."""
         ...
 
     def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
-        """Take up to `count` steps by replaying steps recorded on a GPU; take none if the engine cannot replay.
+        """Let the engine take up to `count` steps in one call; take none if it cannot.
 
         Stop when the map becomes narrower than `min_width`.
         """
@@ -69,6 +75,9 @@ class EngineForces:
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
         balance = self.objective.balance(U, self.engine, loss=loss, exaggeration=exaggeration)
         return Force(balance.attraction + balance.repulsion, balance.loss, balance.stiffness)
+
+    def linear_force(self, exaggeration: float) -> LinearForce | None:
+        return self.objective.linear_force(exaggeration) if isinstance(self.objective, HasLinearForce) else None
 
     def sort(self, U: Array) -> Array | None:
         """Sort the points in Morton order, so that neighbours in the map are close in memory, and return the order.
@@ -99,6 +108,8 @@ class GradientSteps(Steps[State]):
     phases : sequence of Phase
     """
 
+    centred = True  # the map may be centred after each step
+
     def __init__(self, forces: Forces, geometry: Geometry, rule: Rule, phases: Sequence[Phase]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
@@ -115,6 +126,8 @@ class GradientSteps(Steps[State]):
 
     @property
     def late_from(self) -> int:  # type: ignore[override]
+        if getattr(self.rule, "conserves_energy", False):
+            return sys.maxsize  # nothing can be extrapolated: the loss rises and falls
         return self.ends[-2] if len(self.ends) > 1 else 0
 
     def phase(self, state: State) -> Phase:
@@ -229,12 +242,9 @@ class GradientSteps(Steps[State]):
     def _advance(self, state: State, gradient: Array, stiffness: float, phase: Phase) -> None:
         """Take one step of a phase against the gradient at state.U."""
         rate = self._rate(stiffness, phase, len(gradient))
-        U = self._retract(state.U + self.rule.step(state, gradient, rate, phase.late, self.forces.length))
-        state.velocity = self.geometry.tangent(U, state.velocity)
-        state.U, state.iteration = U, state.iteration + 1
-
-    def _retract(self, U: Array) -> Array:
-        return self.geometry.retract(U)
+        step = self.rule.step(state, gradient, rate, phase.late, self.forces.length)
+        state.U, state.velocity = self.geometry.move(state.U, step, state.velocity, centred=self.centred)
+        state.iteration += 1
 
     def skip_ahead(self, state: State, last: int) -> None:
         every = self.rule.every
@@ -243,12 +253,22 @@ class GradientSteps(Steps[State]):
         if count <= 0 or not getattr(self.rule, "replayable", False):  # other rules inspect each step
             return
         phase = self.phase(state)
+        self.forces.replay(_PhaseStep(self, phase), phase, state, count, self._width_before_collapse(state))
 
-        def step(state: Any) -> None:
-            gradient, _, stiffness = self._gradient(state, phase, loss=False)
-            self._advance(state, gradient, stiffness, phase)
+    def take_step(self, state: State, phase: Phase) -> None:
+        """Take one step of a phase, without reports or stopping rules."""
+        gradient, _, stiffness = self._gradient(state, phase, loss=False)
+        self._advance(state, gradient, stiffness, phase)
 
-        self.forces.replay(step, phase, state, count, self._width_before_collapse(state))
+    def plan(self, state: State, phase: Phase, count: int) -> StepPlan | None:
+        """Return `count` steps of a phase in numbers; None unless they are steps of `Momentum` in flat space."""
+        rule, force = self.rule, self.forces.linear_force(phase.exaggeration)
+        if not isinstance(rule, Momentum) or type(rule).step is not Momentum.step:  # a subclass may step otherwise
+            return None
+        if force is None or type(self.geometry) is not Flat or not self.centred:
+            return None
+        rate = self._rate(force.stiffness, phase, len(state.U))
+        return rule.plan(state, count, force, rate, phase.late, self.forces.length)
 
     def _width_before_collapse(self, state: State) -> float:
         """Return a width above which the map cannot have collapsed (0 in the late phase).
@@ -270,6 +290,19 @@ class GradientSteps(Steps[State]):
 
     def forget(self) -> None:
         self._evaluated = None
+
+
+class _PhaseStep:
+    """One step of a phase; a `PlannedStep` for engines."""
+
+    def __init__(self, steps: GradientSteps, phase: Phase):
+        self._steps, self._phase = steps, phase
+
+    def __call__(self, state: Any) -> None:
+        self._steps.take_step(state, self._phase)
+
+    def plan(self, state: Any, count: int) -> StepPlan | None:
+        return self._steps.plan(state, self._phase, count)
 
 
 def collapsed(U: Array, origin: Array) -> bool:

@@ -27,9 +27,8 @@ from .rules import Phase, Rule
 
 ENDS = 1e-4, 1e4  # first and last distance in a table, in units of the kernel's length; chosen
 LEVELS = 256  # of k_x, if the attraction is not proportional to it
-SMALLEST = (
-    1e-4  # smallest level of k_x, relative to the largest: an edge below it acts less than once in 500 iterations
-)
+# Smallest level of k_x, relative to the largest: an edge below it acts less than once in 500 iterations.
+SMALLEST = 1e-4
 # Learning rate of the first iteration, relative to the one at which the largest attraction of an edge is that of UMAP.
 # Measured on digits with six losses: after 500 iterations four of the losses are lower than at 1, and one is higher.
 RATE = 0.5

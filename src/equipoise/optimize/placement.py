@@ -108,6 +108,9 @@ class FrozenForces:
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
         return Force(self.force(U, self.P), np.nan, np.nan)
 
+    def linear_force(self, exaggeration: float) -> None:
+        return None
+
     def sort(self, U: Array) -> Array | None:
         return None
 
@@ -120,6 +123,8 @@ class PlacementSteps(GradientSteps):
 
     There are no reports, the map is not centred, and phases differ in momentum only.
     """
+
+    centred = False
 
     def start_progress(self, n_iter: int, done: int) -> list[Callback]:
         return []
@@ -135,9 +140,6 @@ class PlacementSteps(GradientSteps):
 
     def check_result(self, state: State) -> None:
         """Do nothing: `transform` names the rows that cannot be placed."""
-
-    def _retract(self, U: Array) -> Array:
-        return self.geometry.project(U)
 
 
 def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_threads: int) -> Array:

@@ -13,6 +13,7 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array
 from ..arrays.namespace import array_namespace, at_most, is_auto, is_finite, is_integer, is_tensor
+from ..engines.base import LinearForce, StepPlan
 
 if TYPE_CHECKING:
     from .descent import State
@@ -259,17 +260,18 @@ class Momentum:
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1
-        parameters = StepParameters(
-            rate / 4,
-            self._momentum(age, self.momentum[late]),
-            self.gain_up,
-            self.gain_down,
-            self.turned,
-            self.min_gain,
-            self.max_step * length,
-        )
+        parameters = StepParameters(rate / 4, self._momentum(age, self.momentum[late]), *self._gains(length))
         state.velocity, state.gain = momentum_step(gradient, state.velocity, state.gain, parameters)
         return state.velocity
+
+    def plan(self, state: State, count: int, force: LinearForce, rate: float, late: bool, length: float) -> StepPlan:
+        """Return the plan of `count` steps from a state, which are those that `step` takes."""
+        ages = range(state.age, state.age + count)
+        momentum = np.array([self._momentum(age, self.momentum[late]) for age in ages], dtype=np.float64)
+        return StepPlan(force, rate / 4, *self._gains(length), momentum)
+
+    def _gains(self, length: float) -> tuple[float, float, float, float, float]:
+        return self.gain_up, self.gain_down, self.turned, self.min_gain, self.max_step * length
 
     def _momentum(self, age: Any, cap: float) -> Any:
         """Return μ after `age` steps, a number or a tensor."""

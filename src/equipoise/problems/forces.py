@@ -270,7 +270,7 @@ class ForceProblem(Problem):
         self.objective, self.geometry, self.engine = objective, geometry, engine
         self.schedule, self.rule, self.knn_recall = schedule, rule, knn_recall
         self.output_device: Any = None
-        self._Y0 = engine.placement.to_device(Y0, engine.traits.dtype)
+        self._Y0 = Y0 if geometry.pairs is not None else engine.placement.to_device(Y0, engine.traits.dtype)
         self._runs = [self._start(self._Y0)]
 
     @property
@@ -307,8 +307,9 @@ class ForceProblem(Problem):
         return [self._Y0]
 
     def _start(self, Y: Any) -> State:
-        U = self.geometry.work(self.engine.placement.to_device(Y, self.engine.traits.dtype))
-        return State.start(self.geometry.retract(U))
+        to_device, dtype = self.engine.placement.to_device, self.engine.traits.dtype
+        U = self.geometry.work(Y if self.geometry.pairs is not None else to_device(Y, dtype))  # in float64, see Torus
+        return State.start(self.geometry.retract(to_device(U, dtype)))
 
     def _map(self, state: State) -> Any:
         Y: Any = self.geometry.map(state.in_order())

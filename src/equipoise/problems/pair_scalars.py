@@ -47,7 +47,7 @@ class PairwiseEngine:
     def __init__(self, engine: Engine, columns: Array):
         self.engine, self.columns = engine, columns
         self.traits, self.stepper = engine.traits, engine.stepper
-        self.pairs = getattr(engine, "pairs", None)  # how points of a curved space are compared
+        self.pairs = engine.pairs
         self.was_used = False
 
     def _compare(self, Y: Array) -> tuple[Array, Array]:

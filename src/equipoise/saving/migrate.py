@@ -44,10 +44,16 @@ def _space(state: dict[str, Any]) -> Described:
     return "inputs.space.FromSpace", {"n": state["n"], "limit": state["n"]}
 
 
+def _sphere(state: dict[str, Any]) -> Described:
+    """Convert the unit sphere of s-SNE from a file of version 0.1.0, which stored no radius."""
+    return ("geometry.Sphere", state) if "radius" in state else ("geometry.Directions", {"radius": 1.0})
+
+
 # In 0.1.0 MDS had separate classes for its input; now it uses `inputs.Input`.
 CHANGES: dict[str, Callable[[dict[str, Any]], Described]] = {
     "dissimilarities.Table": _table,
     "dissimilarities.Given": lambda state: _distances(state["D"]),
     "dissimilarities.KnownPairs": lambda state: _distances(state["known"]),
     "dissimilarities.InSpace": _space,
+    "geometry.Sphere": _sphere,
 }

@@ -14,6 +14,8 @@ import numpy as np
 from .._plural import plural
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES
+from ..data.checks.maps import check_map
+from ..geometry import Geometry
 from .base import MetricSpace
 from .simple import as_space
 
@@ -27,7 +29,7 @@ def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
     ----------
     space, Y : MetricSpace or array-like
         The data and the map, with the same points in the same order; a table (n, d) is treated as the Euclidean space
-        of its rows.
+        of its rows. Y can be a fitted method, whose map has the distances of its geometry.
     i, j : array of int, slice or None, default=None
         Indices of the points; all points by default.
 
@@ -151,8 +153,26 @@ def summarize_distortion(space: Any, Y: Any) -> Distortion:
     )
 
 
+class _MapSpace(MetricSpace):
+    """The points of a map Y (n, columns) with the distances of a geometry."""
+
+    def __init__(self, Y: Array, geometry: Geometry):
+        self.Y, self.geometry, self.n = Y, geometry, len(Y)
+
+    def _block(self, i: Array, j: Array) -> Array:
+        return np.asarray(self.geometry.distance(self.Y[i, None], self.Y[None, j]))
+
+
+def _map_space(Y: Any) -> MetricSpace:
+    """Return a space unchanged, and a map or a fitted method as the space of its points."""
+    if not (hasattr(Y, "fit") or hasattr(Y, "embedding_")):
+        return as_space(Y)
+    geometry, Y = getattr(Y, "geometry_", None), check_map(Y)
+    return as_space(Y) if geometry is None or geometry.pairs is None else _MapSpace(Y, geometry)
+
+
 def _same_points(X: Any, Y: Any) -> tuple[MetricSpace, MetricSpace]:
-    X, Y = as_space(X), as_space(Y)
+    X, Y = as_space(X), _map_space(Y)
     if X.n != Y.n:
         raise ValueError(f"space has {plural(X.n, 'point')}, but Y has {Y.n}; pass the same points in the same order")
     return X, Y

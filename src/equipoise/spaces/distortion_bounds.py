@@ -36,7 +36,7 @@ def unlimited_distortion(D: Array, values: Array, vectors: Array | None) -> floa
     d2 = np.square(D)
     lowest = vectors[:, values <= values[0] * (1 - 1e-6)]
     rho = max(_ratio(A, d2) for A in (vectors[:, :1], lowest))
-    subset = _greedy_order(D, min(len(D), MAX_REFINED))[0]
+    subset = greedy_order(D, min(len(D), MAX_REFINED))[0]
     return max(1.0, np.sqrt(max(rho, _optimized_ratio(d2[np.ix_(subset, subset)]))))
 
 
@@ -49,7 +49,7 @@ def limited_distortion(D: Array, dimensions: Array) -> Array:
         kappa2 = np.maximum(kappa2, weighted_rank_gaps(d2, a, dimensions) / whole)
     kappa = np.sqrt(np.clip(kappa2, 0.0, 1 - n * EPS)) * (1 - n * EPS)
     by_rank = np.sqrt((1 + kappa) / (1 - kappa))
-    _, separation, diameter = _greedy_order(D, n)
+    _, separation, diameter = greedy_order(D, n)
     m = np.arange(1, n + 1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         shape = np.where(diameter > 0, separation / diameter, 0.0)[:, None]
@@ -57,7 +57,7 @@ def limited_distortion(D: Array, dimensions: Array) -> Array:
     return np.maximum(np.maximum(by_rank, packing.max(axis=0) * (1 - 8 * EPS)), 1.0)
 
 
-def _greedy_order(D: Array, m: int) -> tuple[Array, Array, Array]:
+def greedy_order(D: Array, m: int) -> tuple[Array, Array, Array]:
     """Return m points, each as far as possible from those before it, beginning with one of the farthest pair.
 
     Returns

@@ -16,7 +16,7 @@ from ..arrays.namespace import is_integer, require
 from ..linalg.pca import on_one_blas_thread
 from .base import MetricSpace
 from .distortion_bounds import limited_distortion, unlimited_distortion
-from .simple import Precomputed
+from .simple import Precomputed, given_distances
 from .stress_bounds import EPS, centered_gram, lower_bounds
 
 MAX_POINTS = 4000  # all eigenvectors of a matrix of this size take about half a minute on one core; chosen
@@ -237,4 +237,4 @@ def _distances(space: Any, tol: float | None) -> tuple[Array, float]:
         D = space.matrix()
         return Precomputed((D + D.T) / 2).D, ROUNDING if tol is None else tol  # the heat method is not symmetric
     single = getattr(space, "dtype", None) == np.float32
-    return Precomputed(space).D.astype(np.float64), (SINGLE if single else ROUNDING) if tol is None else tol
+    return given_distances(space, "space").astype(np.float64), (SINGLE if single else ROUNDING) if tol is None else tol

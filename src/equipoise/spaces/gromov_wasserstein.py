@@ -13,7 +13,7 @@ from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import is_integer
 from ..linalg.pca import on_one_blas_thread
 from .base import MetricSpace
-from .simple import Precomputed
+from .simple import given_distances
 from .transport import Transport, monotone_coupling, quantile_pieces, squared_wasserstein, transport
 
 ROUNDING = 1e-14  # of the lower bounds, relative to the largest distance; chosen
@@ -104,7 +104,7 @@ def distance_matrix_of(space: Any, name: str) -> Array:
         require_memory(need, f"the distances of {name}", available_memory(), "use spaces.Restriction to fewer points")
         D = space.matrix()
         return np.asarray((D + D.T) / 2)
-    return Precomputed(space).D.astype(np.float64)
+    return given_distances(space, name).astype(np.float64)
 
 
 @on_one_blas_thread

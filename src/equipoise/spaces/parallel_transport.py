@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csgraph
 
-from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_ENTRIES, row_blocks
@@ -19,6 +18,7 @@ from ..linalg.pca import on_one_blas_thread
 from ..neighbors.search import Searcher, nearest_neighbors
 from .base import MetricSpace
 from .graph_geodesic import GraphGeodesic
+from .simple import check_new_rows
 
 
 @tagged("spaces.ParallelTransport")
@@ -124,12 +124,7 @@ class ParallelTransport(MetricSpace):
 
     def _new_block(self, X: Any, j: Array) -> Array:
         """Return the distances from new points; a new point is in the tangent plane of its nearest point."""
-        X = check_table(X, min_rows=1)
-        if X.shape[1] != self.X.shape[1]:
-            raise ValueError(
-                f"X has {plural(X.shape[1], 'column')}, but the points of the space have {self.X.shape[1]}; pass rows"
-                f" (m, {self.X.shape[1]})"
-            )
+        X = check_new_rows(X, self.X)
         nearest = Searcher(self.X, "euclidean", self.n_threads).nearest(X, 1)
         near, step = nearest.indices[:, 0].astype(np.int64), X - self.X[nearest.indices[:, 0]]
         offset = np.einsum("mDd,mD->md", self.tangents[near], step)

@@ -30,7 +30,7 @@ class Euclidean(MetricSpace):
         return cdist(self.X[i], self.X[j])
 
     def _new_block(self, X: Any, j: Array) -> Array:
-        return cdist(_check_new_rows(X, self.X), self.X[j])
+        return cdist(check_new_rows(X, self.X), self.X[j])
 
 
 @tagged("spaces.PNorm")
@@ -48,7 +48,7 @@ class PNorm(MetricSpace):
         return self._between(self.X[i], j)
 
     def _new_block(self, X: Any, j: Array) -> Array:
-        return self._between(_check_new_rows(X, self.X), j)
+        return self._between(check_new_rows(X, self.X), j)
 
     def _between(self, rows: Array, j: Array) -> Array:
         if np.isinf(self.p):
@@ -127,14 +127,14 @@ class Sphere(MetricSpace):
         return self._arcs(self.X[i], self.X[j])
 
     def _new_block(self, X: Any, j: Array) -> Array:
-        U = self._unit_rows(_check_new_rows(X, self.X), "X", "scale each row to this norm")
+        U = self._unit_rows(check_new_rows(X, self.X), "X", "scale each row to this norm")
         return self._arcs(U, self.X[j])
 
     def _arcs(self, U: Array, V: Array) -> Array:
         return (2 * self.radius) * np.arctan2(cdist(U, V), cdist(U, -V))
 
 
-def _check_new_rows(X: Any, table: Array) -> Array:
+def check_new_rows(X: Any, table: Array) -> Array:
     """Return new rows X (m, D), float64; raise ValueError unless they have as many columns as the table (n, D)."""
     X = check_table(X, min_rows=1)
     if X.shape[1] != table.shape[1]:
@@ -143,6 +143,16 @@ def _check_new_rows(X: Any, table: Array) -> Array:
             f" as rows (m, {table.shape[1]})"
         )
     return X
+
+
+def given_distances(D: Any, name: str) -> Array:
+    """Return a matrix of distances (n, n), the argument called `name`; the error for a table names the remedy."""
+    try:
+        return np.asarray(Precomputed(D).D)
+    except ValueError as error:
+        raise ValueError(
+            f"{name}: {error}. Pass a square matrix of distances, or equipoise.spaces.Euclidean({name}) for a table"
+        ) from None
 
 
 def as_space(X: Any) -> MetricSpace:

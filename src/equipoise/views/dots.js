@@ -78,16 +78,19 @@ class Dots {
     return pixels
   }
 
-  draw({low, span, size, ring, background}) {
+  // Draw the map once for each of the translations `offsets`.
+  draw({low, span, size, ring, background, offsets = [[0, 0]]}) {
     const {gl} = this
     const pixels = this.clear()
-    gl.uniform2f(this.uniforms.low, ...low)
     gl.uniform2f(this.uniforms.span, ...span)
     const draw_rows = (name, diameter, color) => {
       gl.uniform1f(this.uniforms.size, pixels * diameter)
       gl.uniform4f(this.uniforms.override, ...color)
       gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.buffers[name])
-      gl.drawElements(gl.POINTS, this.counts[name], gl.UNSIGNED_INT, 0)
+      for (const [x, y] of offsets) {
+        gl.uniform2f(this.uniforms.low, low[0] - x, low[1] - y)
+        gl.drawElements(gl.POINTS, this.counts[name], gl.UNSIGNED_INT, 0)
+      }
     }
     draw_rows("order", size, [0, 0, 0, 0])
     if (this.counts.found) {

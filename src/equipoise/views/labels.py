@@ -28,11 +28,12 @@ _ANGLES = np.linspace(0, 2 * np.pi, 24, endpoint=False)
 RINGS = np.multiply.outer(np.arange(0, REACH, 0.35), np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])).reshape(-1, 2)
 
 
-def class_centers(points: Array, classes: Classes) -> Array:
+def class_centers(points: Array, classes: Classes, period: Array | None = None) -> Array:
     """Return the most central point of each of the c classes, (c, d); NaN for a class without points.
 
     This is the point with the smallest median distance to its class, among at most 500 points of the class. The mean is
-    not used, because it can lie far from all points of a class that consists of several islands.
+    not used, because it can lie far from all points of a class that consists of several islands. With a `period` (d,),
+    distances are those on a torus.
     """
     centers = np.full((len(classes.names), points.shape[1]), np.nan)
     order = np.argsort(classes.codes, kind="stable")
@@ -42,7 +43,10 @@ def class_centers(points: Array, classes: Classes) -> Array:
         if not len(rows):
             continue
         sample = points[rows[np.linspace(0, len(rows) - 1, min(len(rows), 500)).astype(int)]]
-        d2 = ((sample[:, None] - sample[None]) ** 2).sum(axis=2)
+        diff = sample[:, None] - sample[None]
+        if period is not None:
+            diff = diff - period * np.round(diff / period)
+        d2 = (diff**2).sum(axis=2)
         centers[i] = sample[np.partition(d2, len(sample) // 2, axis=1)[:, len(sample) // 2].argmin()]
     return centers
 

@@ -25,7 +25,7 @@ class Page {
     this.facts = facts
     this.view = view
     this.plot = view.model
-    for (const name of ["names", "words"]) this[name] = this.plot.document.get_model_by_name(name)
+    for (const name of ["names", "words", "frame", "edge", "graticule", "faint"]) this[name] = this.plot.document.get_model_by_name(name)
     this.dots = new Dots(element("dots"))
     this.matches = []
     this.selection = []
@@ -37,16 +37,26 @@ class Page {
     this.x = await decode_array(facts.x)
     this.y = await decode_array(facts.y)
     for (const column of facts.columns) column.values = await decode_array(column.values)
+    if (facts.globe) facts.globe = await decode_array(facts.globe)
     if (facts.image) facts.image.pixels = await decode_array(facts.image.pixels)
-    const all = this.rows(() => true)
-    this.extent = [this.x, this.y].map((values) => this.range(values, all))
-    const positions = new Float32Array(2 * all.length)
-    for (const i of all) [positions[2 * i], positions[2 * i + 1]] = [this.x[i], this.y[i]]
-    this.dots.set("at", positions)
+    this.space = make_space(this)
+    this.extent = this.space.extent()
+    const [xs, ys] = this.space.frame()
+    this.frame.data = {xs, ys}
+    this.upload()
     this.color = facts.color
     this.apply_theme(document.documentElement.dataset.theme)
     this.update_names()
     this.select([])
+  }
+
+  upload() {
+    const positions = new Float32Array(2 * this.x.length)
+    for (let i = 0; i < this.x.length; i++) {
+      const seen = !Number.isNaN(this.x[i]) // other points are drawn far outside the page
+      ;[positions[2 * i], positions[2 * i + 1]] = seen ? [this.x[i], this.y[i]] : [1e9, 1e9]
+    }
+    this.dots.set("at", positions)
   }
 
   // Visible region, with equal axes ---------------------------------------------------------------------------------
@@ -61,6 +71,7 @@ class Page {
   }
 
   zoom(rows) {
+    if (this.facts.globe) return this.space.face(rows)
     const smallest = 0.02 * Math.max(...this.extent.map(([a, b]) => b - a))
     const widen = ([a, b]) => [Math.min(a, (a + b - smallest) / 2), Math.max(b, (a + b + smallest) / 2)]
     show_region(this.view, widen(this.range(this.x, rows)), widen(this.range(this.y, rows)))
@@ -76,7 +87,8 @@ class Page {
       const region = visible_region(this.plot)
       const magnification = Math.max(this.home_width / region.span[0], 1)
       const size = this.facts.size * Math.min(magnification ** GROWTH, MAX_GROWTH)
-      this.dots.draw({...region, size, ring: opaque(text), background: opaque(background)})
+      const offsets = this.space.offsets(region)
+      this.dots.draw({...region, offsets, size, ring: opaque(text), background: opaque(background)})
     })
   }
 
@@ -155,7 +167,9 @@ class Page {
     const nameable = column?.kind === "class" && column.names.length <= MAX_NAMED
     element("naming").hidden = !nameable
     const shown = nameable && element("names").checked
-    const labels = shown ? this.without_overlap(column.names.map((text, i) => [text, ...column.centers[i]])) : []
+    const named = shown ? column.names.map((text, i) => [text, ...column.centers[i]]).filter(([, x]) => x !== null) : []
+    const offsets = this.space.offsets(visible_region(this.plot))
+    const labels = this.without_overlap(offsets.flatMap(([a, b]) => named.map(([text, x, y]) => [text, x + a, y + b])))
     const data = {text: labels.map(([text]) => text), x: labels.map(([, x]) => x), y: labels.map(([, , y]) => y)}
     if (JSON.stringify(data) !== JSON.stringify(this.names.data)) this.names.data = data
   }
@@ -165,7 +179,6 @@ class Page {
     const {x_scale, y_scale} = this.view.frame
     const boxes = []
     return names.filter(([text, x, y]) => {
-      if (x === null) return false
       const box = [x_scale.compute(x), y_scale.compute(y), 4.5 * text.length + 4, 10] // centre and half the size
       const free = boxes.every(([a, b, w, h]) => Math.abs(a - box[0]) >= w + box[2] || Math.abs(b - box[1]) >= h + box[3])
       if (free) boxes.push(box)
@@ -179,6 +192,8 @@ class Page {
     document.documentElement.dataset.theme = key
     element("theme").textContent = key === "dark" ? "light theme" : "dark theme"
     this.words.glyph.setv({text_color: {value: text}, background_fill_color: {value: background}})
+    this.edge.glyph.setv({line_color: {value: this.facts.themes[key].muted}})
+    this.faint.glyph.setv({line_color: {value: this.facts.themes[key].missing}})
     this.paint()
     this.update_legend()
   }
@@ -190,7 +205,7 @@ class Page {
     const reach = REACH * (x_range.end - x_range.start) / this.view.frame.bbox.width
     let found = -1, smallest = reach ** 2
     for (let i = 0; i < this.x.length; i++) {
-      const d2 = (this.x[i] - x) ** 2 + (this.y[i] - y) ** 2
+      const [a, b] = this.space.image(i, x, y), d2 = (a - x) ** 2 + (b - y) ** 2
       if (d2 <= smallest) [found, smallest] = [i, d2]
     }
     return found
@@ -225,8 +240,9 @@ class Page {
     if (row < 0) return
     const {x_scale, y_scale} = this.view.frame
     const corner = this.view.el.getBoundingClientRect()
-    mark.style.left = `${corner.left + x_scale.compute(this.x[row])}px`
-    mark.style.top = `${corner.top + y_scale.compute(this.y[row])}px`
+    const [x, y] = this.space.image(row, x_scale.invert(left - corner.left), y_scale.invert(top - corner.top))
+    mark.style.left = `${corner.left + x_scale.compute(x)}px`
+    mark.style.top = `${corner.top + y_scale.compute(y)}px`
     tip.dataset.row = row
     tip.replaceChildren()
     if (this.facts.image) this.draw_image(tip, row)
@@ -271,16 +287,17 @@ class Page {
 
   // Select the points in a lasso or box; add them to the selection if `extend`.
   select_enclosed({type, x, y, x0, x1, y0, y1}, extend) {
-    const rows = type === "poly" ? this.rows(this.inside(Array.from(x), Array.from(y)))
-      : this.rows((i) => this.x[i] >= x0 && this.x[i] <= x1 && this.y[i] >= y0 && this.y[i] <= y1)
+    const test = type === "poly" ? this.inside(Array.from(x), Array.from(y))
+      : (a, b) => a >= x0 && a <= x1 && b >= y0 && b <= y1
+    const offsets = this.space.offsets(visible_region(this.plot))
+    const rows = this.rows((i) => offsets.some(([a, b]) => test(this.x[i] + a, this.y[i] + b)))
     this.select(extend ? [...new Set([...this.selection, ...rows])] : rows)
   }
 
-  // Return a test of whether a row lies inside a polygon (even-odd rule).
+  // Return a test of whether a position lies inside a polygon (even-odd rule).
   inside(x, y) {
     const [left, right] = [Math.min(...x), Math.max(...x)], [low, high] = [Math.min(...y), Math.max(...y)]
-    return (i) => {
-      const [a, b] = [this.x[i], this.y[i]]
+    return (a, b) => {
       if (a < left || a > right || b < low || b > high) return false
       let odd = false // number of edges crossed to the right
       for (let j = 0, k = x.length - 1; j < x.length; k = j++)
@@ -309,11 +326,12 @@ class Page {
     const mark = (text) => FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text // as data/formulas.py
     const digits = (value) => Number.isNaN(value) ? "" : String(Number(value.toPrecision(7))) // precision of float32
     const {columns} = this.facts
-    const lines = [["row", "x", "y", ...columns.map((column) => mark(column.name))]]
+    const axes = ["x", "y", "z"].slice(0, this.facts.globe ? 3 : 2)
+    const lines = [["row", ...axes, ...columns.map((column) => mark(column.name))]]
     for (const i of [...this.selection].sort((a, b) => a - b)) {
       const values = columns.map((column) => column.kind === "class" || column.integral || column.iso
         ? mark(this.format(column, column.values[i])) : digits(column.values[i]))
-      lines.push([String(i), digits(this.x[i]), digits(this.y[i]), ...values])
+      lines.push([String(i), ...this.space.original(i).map(digits), ...values])
     }
     return lines.map((line) => line.map(quote).join(",")).join("\n") + "\n"
   }
@@ -350,7 +368,11 @@ class Page {
       clearTimeout(timer)
       timer = setTimeout(() => this.search(target.value), SEARCH_DELAY)
     })
-    element("reset").addEventListener("click", () => this.home())
+    element("reset").addEventListener("click", () => {
+      this.space.reset()
+      this.home()
+    })
+    this.space.listen()
     element("zoom").addEventListener("click", () => this.zoom(this.matches))
     element("take").addEventListener("click", () => this.select(this.matches))
     element("export").addEventListener("click", () => this.save())

@@ -14,12 +14,12 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
+from .charts import Chart, find_geometry, make_flat_chart, sphere_points
 from .coloring import assign_colors, color_limits, color_ramp
 from .column import MAX_CLASSES, Classes, Column, read_column
 from .dates import iso_length
 from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
 from .labels import class_centers
-from .plane import in_plane
 from .style import DARK, LIGHT, Theme, check_title, dot_size
 from .thumbnails import check_images
 
@@ -73,6 +73,7 @@ def page(
     images: Any = None,
     title: str = "",
     dark: bool = False,
+    geometry: Any = None,
 ) -> Page:
     """Return an interactive page of a map: hover over points, search them, select some and save them as CSV.
 
@@ -97,34 +98,26 @@ def page(
     title : str, default=""
     dark : bool, default=False
         Use a dark background.
+    geometry : {"plane", "sphere", "torus", "hyperbolic"} or Geometry, optional
+        The space of the map, as in `plot`; by default that of the fitted method Y. A torus repeats itself on all sides.
+        In the Poincaré disk of the hyperbolic plane, a click on a point moves it to the centre. A sphere is a globe
+        that turns when it is dragged; its points are exported as unit vectors.
 
     Returns
     -------
     page : Page
     """
     bokeh = bokeh_scripts("page()", "bokeh")
-    Y = check_map(Y)
+    space, Y = find_geometry(geometry, Y), check_map(Y)
     check_title(title)
     theme = _theme_name(dark)
     columns = _columns(table, len(Y))
-    color_index = -1
-    if isinstance(color, str):
-        if color not in columns:
-            known = f"choose from {', '.join(columns)}" if columns else "pass the table as table=..."
-            raise ValueError(f"color={color!r} is not a column of the table; {known}")
-        if names is not None:
-            columns[color] = read_column(table[color], len(Y), color, names)
-        color_index = list(columns).index(color)
-    elif color is not None:
-        column = read_column(color, len(Y), "color", names)
-        if getattr(color, "name", None) is None:
-            column = replace(column, name="class" if isinstance(column, Classes) else "value")
-        columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
-        color_index = 0
-    elif names is not None:
-        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
-    points, layout = in_plane(Y)
+    columns, color_index = _choose_color(color, names, table, columns, len(Y))
+    chart = make_flat_chart(Y, space)
+    globe = sphere_points(Y, space)
+    points, layout = chart.points, "a globe; drag to turn it" if globe is not None else chart.note
     notes = [f"This plot shows {layout}."] if layout else []
+    notes += ["Click a point to move it to the centre."] if chart.disk else []
     chosen = list(columns.values())[color_index] if color_index >= 0 else None
     if isinstance(chosen, Classes) and chosen.is_identifier:
         notes.append(f"{chosen.name} has {len(chosen.names):,} different values, too many for colours.")
@@ -132,7 +125,11 @@ def page(
     facts = {
         "x": encode_array(points[:, 0].astype(np.float32)),
         "y": encode_array(points[:, 1].astype(np.float32)),
-        "columns": [_column_facts(column, points, i == color_index) for i, column in enumerate(columns.values())],
+        "columns": [_column_facts(column, chart, globe, i == color_index) for i, column in enumerate(columns.values())],
+        "period": None if chart.period is None else chart.period.tolist(),
+        "cut": None if chart.cut is None else chart.cut.tolist(),
+        "disk": chart.disk,
+        "globe": None if globe is None else encode_array(globe.astype(np.float32)),
         "color": color_index,
         "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
@@ -144,10 +141,35 @@ def page(
         "themes": _css(),
         "note": escape(" ".join(notes)),
         "facts": as_json(facts),
-        "map": plot_json(_plot(), "plot"),
+        "map": plot_json(_plot(globe is not None), "plot"),
     }
-    html = render_page("page", __package__, {"bokeh": bokeh, "dots": read_script("dots")}, parts)
+    html = render_page(
+        "page", __package__, {"bokeh": bokeh, "dots": read_script("dots"), "curved": read_script("curved")}, parts
+    )
     return Page(html, len(Y))
+
+
+def _choose_color(
+    color: Any, names: Sequence[str] | None, table: Any, columns: dict[str, Column], n: int
+) -> tuple[dict[str, Column], int]:
+    """Return the columns of the page, and the index of the one that colours the points, −1 for none."""
+    color_index = -1
+    if isinstance(color, str):
+        if color not in columns:
+            known = f"choose from {', '.join(columns)}" if columns else "pass the table as table=..."
+            raise ValueError(f"color={color!r} is not a column of the table; {known}")
+        if names is not None:
+            columns[color] = read_column(table[color], n, color, names)
+        color_index = list(columns).index(color)
+    elif color is not None:
+        column = read_column(color, n, "color", names)
+        if getattr(color, "name", None) is None:
+            column = replace(column, name="class" if isinstance(column, Classes) else "value")
+        columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
+        color_index = 0
+    elif names is not None:
+        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
+    return columns, color_index
 
 
 def _theme_name(dark: Any) -> str:
@@ -167,7 +189,7 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
     return {name: replace(column, name=name) for name, column in columns.items()}
 
 
-def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
+def _column_facts(column: Column, chart: Chart, globe: Array | None, chosen: bool) -> dict[str, Any]:
     """Return a column as a dict that can be written as JSON for the script of the page.
 
     A column with more than MAX_CLASSES classes gets colours only if it is `chosen` to colour the points.
@@ -188,10 +210,17 @@ def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]
     code_type = np.int8 if count < 128 else np.int16 if count < 2**15 else np.int32
     facts["values"] = encode_array(column.codes.astype(code_type))
     if colored:
-        centers = class_centers(points, column)
-        facts["centers"] = [[None if np.isnan(x) else float(x) for x in center] for center in centers]
+        centers = class_centers(chart.points, column, chart.period)
+        facts["centers"] = _positions(centers)
+        if globe is not None:
+            facts["sphere_centers"] = _positions(class_centers(globe, column))
         facts["color_indices"] = assign_colors(column, centers).tolist()
     return facts
+
+
+def _positions(centers: Array) -> list[list[float | None]]:
+    """Return the centres of classes for JSON; those of classes without points are null."""
+    return [[None if np.isnan(x) else float(x) for x in center] for center in centers]
 
 
 def _images(images: Array) -> dict[str, Any]:
@@ -220,8 +249,11 @@ def _css() -> str:
     return "\n".join(rules)
 
 
-def _plot() -> Any:
-    """Return a Bokeh plot with the tools and the class names; dots.js draws the points on a canvas behind it."""
+def _plot(globe: bool) -> Any:
+    """Return a Bokeh plot with the tools and the class names; dots.js draws the points on a canvas behind it.
+
+    On a globe no tool is active at first, so that dragging turns it.
+    """
     from bokeh.models import ColumnDataSource
     from bokeh.plotting import figure
 
@@ -231,7 +263,7 @@ def _plot() -> Any:
         x_range=(0, 1),
         y_range=(0, 1),
         tools="pan,lasso_select,box_select,wheel_zoom",
-        active_drag="pan",
+        active_drag=None if globe else "pan",
         active_scroll="wheel_zoom",
         toolbar_location="above",
         background_fill_color=None,
@@ -241,6 +273,10 @@ def _plot() -> Any:
     plot.axis.visible = False
     plot.grid.visible = False
     plot.toolbar.logo = None
+    graticule = ColumnDataSource(name="graticule", data={"xs": [], "ys": []})  # of a globe
+    plot.multi_line("xs", "ys", source=graticule, name="faint", line_width=1)
+    frame = ColumnDataSource(name="frame", data={"xs": [], "ys": []})  # of a curved space
+    plot.multi_line("xs", "ys", source=frame, name="edge", line_width=1)
     names = ColumnDataSource(name="names", data={"x": [], "y": [], "text": []})
     plot.text(
         "x", "y", "text", source=names, name="words", text_align="center", text_baseline="middle",

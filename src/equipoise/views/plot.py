@@ -1,8 +1,13 @@
-"""Draw static plots of maps: 1-D as a strip, 3-D in perspective, spheres in the Mollweide projection, others flat."""
+"""Draw static plots of maps.
+
+Maps in one dimension are drawn as a strip, 3-D ones in perspective, spheres in the Mollweide projection, the torus as a
+square, the hyperbolic plane as a disk, and others flat.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +15,12 @@ import numpy as np
 from .._types import Array
 from ..arrays.namespace import is_positive
 from ..data.checks.maps import check_map
+from .chart_drawing import check_edges, draw_edges, draw_frame, strip_boxes
+from .charts import Chart, find_geometry, make_chart
 from .coloring import color_limits, color_ramp, point_colors
 from .column import Classes, Column, Numbers, read_column
 from .dates import DAY
 from .labels import class_centers, draw_names
-from .plane import in_plane, on_sphere
 from .style import DARK, LIGHT, Theme, as_text, check_title, hide_axes, new_figure
 
 if TYPE_CHECKING:
@@ -28,6 +34,7 @@ MAX_DOTS = 100_000  # maps with more points are drawn as an image of their densi
 MAX_SIZE = 1000  # points; larger than a figure, and much larger ones take minutes to draw
 TITLE_ROOM = 0.4  # inches above and below the map for the title and a note
 NOTE = "note"  # marks the note among the texts of 3-D axes
+FADING = 0.7  # fraction of the background in the colours of repeated points around a torus; chosen
 MARGIN = 0.04  # around the map, as a fraction of its larger side; three times that for arrows; chosen
 
 
@@ -44,6 +51,8 @@ def plot(
     forces: Problem | None = None,
     over: Any = None,
     isolines: Isolines | GraphIsolines | None = None,
+    geometry: Any = None,
+    edges: Any = None,
 ) -> Figure:
     """Plot a map with matplotlib, with equal axes.
 
@@ -78,25 +87,34 @@ def plot(
         The map in which `transform` placed the points of Y. It is drawn in grey, behind the points of Y.
     isolines : Isolines or GraphIsolines, optional
         Result of `spaces.isolines` with the same Y, or of a graph of the same points; drawn over the points, from dark
-        to bright with the distance. 2-D maps only.
+        to bright with the distance. 2-D maps only, not on a torus.
+    geometry : {"plane", "sphere", "torus", "hyperbolic"} or Geometry, optional
+        The space of the map; by default that of the fitted method Y or `over`. For the coordinates of a torus pass
+        `eq.geometry.Torus(period)`. A torus is cut open where there are the fewest points; arrowheads mark edges that
+        meet, and a pale strip around the square repeats its other side. The hyperbolic plane is drawn as the Poincaré
+        disk, a sphere in the Mollweide projection.
+    edges : array-like of int, shape (m, 2), optional
+        Pairs of rows of Y to connect by the shortest paths of the geometry, such as arcs of circles in the disk.
 
     Returns
     -------
     figure : matplotlib Figure
     """
-    Y = check_map(Y)
+    space, Y = find_geometry(geometry, Y, over), check_map(Y)
     theme, size = DARK if dark else LIGHT, _check_size(size, title)
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
         raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
-    _check_overlays(Y, forces, isolines)
     if images is not None:
         from .thumbnails import check_images
 
         images = check_images(images, len(Y))
     reference = np.empty((0, Y.shape[1])) if over is None else _check_reference(over, Y.shape[1])
-    projected, note, projection = _project(np.vstack([reference, Y]))
-    below, points = np.split(projected, [len(reference)])
+    chart = make_chart(np.vstack([reference, Y]), space)
+    note, projection = chart.note, chart.projection
+    below, points = np.split(chart.points, [len(reference)])
+    _check_overlays(Y, forces, isolines, chart)
+    pairs = None if edges is None else check_edges(edges, len(Y)) + len(reference)
     if len(reference):
         note = f"{note}{'; ' * bool(note)}grey: the {len(reference):,} points of the original map"
     if isinstance(column, Classes) and column.is_identifier:
@@ -104,44 +122,62 @@ def plot(
         note, column = f"{note}{'; ' * bool(note)}{many}", None
     if images is not None and projection:
         raise ValueError("images can be drawn only on flat maps, not on 3-D maps or spheres; omit images")
-    axes: Any = _new_axes(projected, projection, theme) if ax is None else _check_axes(ax, projection)
-    _style_axes(axes, projected, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
+    axes: Any = _new_axes(chart.extent, projection, theme) if ax is None else _check_axes(ax, projection)
+    _style_axes(axes, chart.extent, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
     if isinstance(column, Numbers):
         _draw_color_bar(axes, column, theme)
     axes.figure.draw_without_rendering()  # computes the layout, and with it the pixel coordinates
-    centers = class_centers(points, column) if isinstance(column, Classes) else np.empty((0, points.shape[1]))
+    draw_frame(axes, chart, theme)
+    if pairs is not None:
+        draw_edges(axes, chart, np.vstack([reference, Y]), pairs, theme)
+    centers = _centers(points, column, chart)
     colors = point_colors(column, len(Y), centers, theme)
     if column is None and forces is not None:
         colors[:] = _rgb(theme.muted)
     _draw_reference(axes, below, theme, projection)
-    if images is not None:
-        drawn = _draw_images(axes, points, images, size, None if column is None else colors)
-    elif len(Y) > MAX_DOTS and not projection and size is None:
-        _draw_density(axes, points, colors)
-        drawn = np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
-    else:
-        drawn = _draw_dots(axes, points, colors, column, size)
-    _draw_overlays(axes, points, forces, isolines, theme)
+    if chart.period is not None and images is None:
+        _draw_copies(axes, Chart(points, period=chart.period), colors, size, theme)
+    drawn = _draw_points(axes, points, colors, column, size, images)
+    _draw_overlays(axes, replace(chart, points=points), Y, forces, isolines, theme)
     if isinstance(column, Classes):
-        _draw_names(axes, centers, points, column, theme, note, drawn)
+        _draw_names(axes, centers, points, column, theme, note, np.vstack([drawn, strip_boxes(axes, chart)]))
     figure: Figure = axes.figure
     return figure
 
 
-def _draw_overlays(axes: Any, points: Array, forces: Problem | None, isolines: Any, theme: Theme) -> None:
+def _centers(points: Array, column: Column | None, chart: Chart) -> Array:
+    """Return the centres of classes; none if the column has no classes."""
+    return class_centers(points, column, chart.period) if isinstance(column, Classes) else points[:0]
+
+
+def _draw_points(
+    axes: Any, points: Array, colors: Array, column: Column | None, size: float | None, images: Array | None
+) -> Array:
+    """Draw images, a density or dots, and return the boxes (m, 4) in pixels that names should avoid."""
+    if images is not None:
+        return _draw_images(axes, points, images, size, None if column is None else colors)
+    if len(points) > MAX_DOTS and axes.name == "rectilinear" and size is None:
+        _draw_density(axes, points, colors)
+        return np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
+    return _draw_dots(axes, points, colors, column, size)
+
+
+def _draw_overlays(axes: Any, chart: Chart, Y: Array, forces: Problem | None, isolines: Any, theme: Theme) -> None:
     """Draw the arrows of forces and the isolines, if there are any."""
     if forces is not None:
         from .arrows import draw_forces
 
-        draw_forces(axes, points, forces, theme)
+        draw_forces(axes, chart, Y, forces, theme)
     if isolines is not None:
         from .isoline_drawing import draw_isolines
 
-        draw_isolines(axes, isolines, points, theme)
+        draw_isolines(axes, isolines, chart.points, theme)
 
 
-def _check_overlays(Y: Array, forces: Problem | None, isolines: Any) -> None:
+def _check_overlays(Y: Array, forces: Problem | None, isolines: Any, chart: Chart) -> None:
     """Raise ValueError unless the map Y is 2-D if there are forces or isolines, and the isolines are those of Y."""
+    if isolines is not None and chart.period is not None:
+        raise ValueError("`isolines` are lines in the plane and cannot be drawn on a torus; omit `isolines`")
     if forces is not None and Y.shape[1] != 2:
         raise ValueError(f"`forces` can be drawn only on a 2-D map, but Y is {Y.shape[1]}-D; omit `forces`")
     if isolines is None:
@@ -165,15 +201,6 @@ def _check_reference(over: Any, d: int) -> Array:
             f"Y is {d}-D, but the map passed as `over` is {reference.shape[1]}-D; pass the map in which Y was placed"
         )
     return reference
-
-
-def _project(Y: Array) -> tuple[Array, str, str | None]:
-    """Return the points to draw, a note about the projection, and the name of matplotlib's projection, if any."""
-    if on_sphere(Y):
-        return np.column_stack([np.arctan2(Y[:, 1], Y[:, 0]), np.arcsin(np.clip(Y[:, 2], -1, 1))]), "", "mollweide"
-    if Y.shape[1] == 3:
-        return Y, "", "3d"
-    return *in_plane(Y), None
 
 
 def _new_axes(points: Array, projection: str | None, theme: Theme) -> Any:
@@ -275,11 +302,26 @@ def _check_size(size: Any, title: Any) -> float | None:
     return None if size is None else float(size)
 
 
+def _dot_size(axes: Any, n: int) -> float:
+    """Return the diameter of each of n dots, in points."""
+    width = axes.get_window_extent().width / axes.figure.dpi  # inches
+    return float(np.sqrt(np.clip(12000 / n, 1.0, 24.0) * min(width / 7, 1.0)))
+
+
+def _draw_copies(axes: Any, chart: Chart, colors: Array, size: float | None, theme: Theme) -> None:
+    """Draw the points in the strip around the square of a torus, in pale colours."""
+    rows, copies = chart.copies()
+    pale = (1 - FADING) * colors[rows] + FADING * np.array(_rgb(theme.background))
+    if len(colors) > MAX_DOTS and size is None:
+        _draw_density(axes, copies, pale)
+    elif len(rows):
+        _draw_dots(axes, copies, pale, None, size or _dot_size(axes, len(colors)))
+
+
 def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> Array:
     """Draw the dots and return their bounding boxes (n, 4) in pixels."""
     n = len(points)
-    width = axes.get_window_extent().width / axes.figure.dpi  # inches
-    area = float(np.clip(12000 / n, 1.0, 24.0)) * min(width / 7, 1.0) if size is None else size**2
+    area = (_dot_size(axes, n) if size is None else size) ** 2
     order = np.random.RandomState(0).permutation(n)  # keeps the last class from covering the others
     if column is not None:  # missing values at the bottom
         missing = column.codes < 0 if isinstance(column, Classes) else np.isnan(column.values)

@@ -63,6 +63,13 @@ def hide_axes(axes: Any) -> None:
         side.set_visible(False)
 
 
+def add_legend(axes: Any, **kwargs: Any) -> None:
+    """Add a legend below a map, and move the note, which is the label of the x axis, below the legend."""
+    legend = axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False, **kwargs)
+    if axes.get_xlabel():
+        axes.xaxis.labelpad = 10 + legend.get_window_extent().height * 72 / axes.figure.dpi
+
+
 def as_text(name: str) -> str:
     """Return a name without characters that are invalid in XML, and therefore in SVG.
 

@@ -8,7 +8,11 @@ import numpy as np
 
 from ..._types import Array
 from ...arrays.namespace import check_finite, to_numpy
+from ...geometry import Geometry
 from .table_input import as_array
+
+ROUNDING = 1e-5  # of the period: coordinates in files have fewer digits, and float32 has seven; chosen
+UNEVEN = 1e-3  # relative difference of the norms of points on a sphere; chosen
 
 
 def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, keep_float32: bool = False) -> Array:
@@ -28,8 +32,10 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     Raises
     ------
     ValueError
-        If Y is not numeric, has the wrong shape or no points, or contains NaN or inf.
+        If Y is a method that is not fitted, is not numeric, has the wrong shape or no points, or contains NaN or inf.
     """
+    if hasattr(Y, "fit") and not hasattr(Y, "embedding_"):
+        raise ValueError(f"{name} is the method {type(Y).__name__}, which is not fitted; call fit(X) first")
     try:
         Y = np.asarray(as_array(to_numpy(getattr(Y, "embedding_", Y))))
         Y = Y if keep_float32 and Y.dtype == np.float32 else Y.astype(np.float64, copy=False)
@@ -42,3 +48,44 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
         raise ValueError(f"{name} must be a map of shape (n, d) with one row per point, got shape {Y.shape}{hint}")
     check_finite(Y, name, power=2)
     return Y
+
+
+def check_space(Y: Array, geometry: Geometry) -> None:
+    """Raise ValueError, with the row, unless a map Y (n, columns) consists of points of a curved space.
+
+    The points of a torus lie in [0, period), those of the Poincaré disk have norms below 1, and those of a sphere have
+    equal norms. Other geometries are not checked.
+    """
+    from ...geometry import Hyperbolic, Sphere, Torus
+
+    if isinstance(geometry, Torus):
+        _check_torus(Y, geometry)
+    elif isinstance(geometry, Hyperbolic):
+        if Y.shape[1] != 2:
+            raise ValueError(f"a map in the hyperbolic plane has 2 columns, but Y has {Y.shape[1]}; pass its geometry")
+        Hyperbolic(1.0).work(Y)  # raises for points outside the disk
+    elif isinstance(geometry, Sphere):
+        norm = np.linalg.norm(Y, axis=1)
+        low, high = int(np.argmin(norm)), int(np.argmax(norm))
+        if norm[high] - norm[low] > UNEVEN * norm[high]:
+            raise ValueError(
+                f"the points of a sphere have equal norms, but row {low} of the map has norm {norm[low]:.4g} and row"
+                f" {high} has {norm[high]:.4g}; a map on the surface of a ball has 3 columns, this one has"
+                f" {Y.shape[1]}"
+            )
+
+
+def _check_torus(Y: Array, geometry: Any) -> None:
+    if isinstance(geometry.period, str):
+        raise ValueError(
+            'geometry="torus" does not say the period of the map; pass the fitted method instead of Y, or'
+            " geometry=eq.geometry.Torus(period)"
+        )
+    period = np.array(geometry.resolved(len(Y), Y.shape[1], 1.0).period)
+    excess = np.maximum(-Y, Y - period) / period
+    row, column = np.unravel_index(np.argmax(excess), Y.shape)
+    if excess[row, column] > ROUNDING:
+        raise ValueError(
+            f"column {column} of row {row} of the map is {Y[row, column]:.6g}, outside [0, {period[column]:.6g}) of a"
+            " torus with this period; pass the period of the map"
+        )

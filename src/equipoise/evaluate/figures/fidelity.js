@@ -6,7 +6,7 @@ const REACH = 16 // maximum distance in pixels between a click and the point it 
 class Page {
   constructor(facts, doc) {
     this.facts = facts
-    for (const name of ["points", "others", "lists", "false", "missing", "kept", "lines", "chosen"])
+    for (const name of ["points", "others", "copies", "lists", "false", "missing", "kept", "lines", "chosen"])
       this[name] = doc.get_model_by_name(name)
     this.mapper = doc.get_model_by_name("mapper")
     this.plot = doc.get_model_by_name("plot")
@@ -48,6 +48,12 @@ class Page {
     const known = key === "class" // known for every point, measured or not
     const {label} = this.others.data
     this.others.data = {...this.others.data, code: known ? label : new Int8Array(label.length).fill(-1)}
+    const {row: rows, label: labels} = this.copies.data
+    const code = Int32Array.from(rows, (row, i) => {
+      const index = this.list_index[row]
+      return index >= 0 ? data[key + "_code"][index] : known ? labels[i] : -1
+    })
+    this.copies.data = {...this.copies.data, code}
     const legend = element("legend")
     legend.replaceChildren()
     for (let i = 0; i < names.length && i < 24; i++) {
@@ -122,12 +128,19 @@ class Page {
     const at = (others) => ({x: others.map((o) => this.x[o.row]), y: others.map((o) => this.y[o.row])})
     for (const kind of ["false", "missing", "kept"]) this[kind].data = at(all[kind])
     this.chosen.data = at(row < 0 ? [] : [{row}])
-    const lines = ["false", "missing"].flatMap((kind) => all[kind].map((other) => ({...other, kind})))
-    const {x: x1, y: y1} = at(lines)
-    this.lines.data = {
-      x0: lines.map(() => this.x[row]), y0: lines.map(() => this.y[row]), x1, y1,
-      color: lines.map(({kind}) => this.facts.colors[kind]),
-    }
+    const lines = ["false", "missing"].flatMap((kind) => all[kind].flatMap((other) =>
+      this.segments(row, other.row).map((ends) => [...ends, this.facts.colors[kind]])))
+    const [x0, y0, x1, y1, color] = [0, 1, 2, 3, 4].map((c) => lines.map((line) => line[c]))
+    this.lines.data = {x0, y0, x1, y1, color}
+  }
+
+  // Return the segments [x0, y0, x1, y1] between two rows: one, or on a torus the two parts of a line across an edge.
+  segments(a, b) {
+    const start = [this.x[a], this.y[a]], end = [this.x[b], this.y[b]]
+    const shift = (this.facts.period ?? [Infinity, Infinity]).map((period, c) =>
+      Number.isFinite(period) ? period * Math.round((end[c] - start[c]) / period) : 0)
+    const line = [...start, ...end.map((value, c) => value - shift[c])]
+    return shift[0] || shift[1] ? [line, [...start.map((value, c) => value + shift[c]), ...end]] : [line]
   }
 
   name(row) {

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
+from ...views.charts import Chart, find_geometry, make_flat_chart
 from ...views.inline import as_json, bokeh_scripts, plot_json, render_page
-from ...views.plane import in_plane
-from ...views.style import COLORS
+from ...views.style import COLORS, LIGHT
 from ..map_measures import MapMeasures
 from ..reading import READ, Reading
 from ..report_table import as_html, report_rows
+from .report_figure import PALE
 from .shading import UNMEASURED, Shading, shadings
 from .shepard import distance_bands, sample_pairs
 
@@ -38,8 +39,9 @@ def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: st
     """
     bokeh = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
     colorings = shadings(report)
-    points, layout = in_plane(report.Y)
-    plots = {"map": _map(report, points, colorings), "shepard": _shepard(report), "recall": _recall(report)}
+    chart = make_flat_chart(report.Y, find_geometry(report.space))
+    layout = chart.note
+    plots = {"map": _map(report, chart, colorings), "shepard": _shepard(report), "recall": _recall(report)}
     items = "".join(
         f'<li><span class="verdict {reading.verdict.replace(" ", "-")}">{_verdict_label(reading.verdict)}</span>'
         f"<span><b>{escape(reading.about)}</b>{escape(reading.text)}</span></li>"
@@ -53,7 +55,7 @@ def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: st
         "layout": escape(layout and f"This plot shows {layout}."),
         "last": str(report.n - 1),
         "footer": escape(footer),
-        "facts": as_json(_facts(report, colorings)),
+        "facts": as_json(_facts(report, chart, colorings)),
         **{name: plot_json(plot, name) for name, plot in plots.items()},
     }
     return render_page("fidelity", __package__, {"bokeh": bokeh}, parts)
@@ -63,7 +65,7 @@ def _verdict_label(verdict: str) -> str:
     return "reliable" if verdict == READ else verdict
 
 
-def _facts(report: MapMeasures, colorings: dict[str, Shading]) -> dict[str, Any]:
+def _facts(report: MapMeasures, chart: Chart, colorings: dict[str, Shading]) -> dict[str, Any]:
     """Return the data that the JavaScript of the page needs."""
     return {
         "n": report.n,
@@ -71,6 +73,7 @@ def _facts(report: MapMeasures, colorings: dict[str, Shading]) -> dict[str, Any]
         "measured": len(report.points),
         "unmeasured": UNMEASURED if len(report.points) < report.n else "",
         "pixels": PIXELS,
+        "period": None if chart.period is None else chart.period.tolist(),
         "classes": list(colorings["class"].names) if "class" in colorings else [],
         "colors": {"false": FALSE, "missing": MISSING},
         "shadings": {
@@ -86,11 +89,12 @@ def _facts(report: MapMeasures, colorings: dict[str, Shading]) -> dict[str, Any]
     }
 
 
-def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> Any:
+def _map(report: MapMeasures, chart: Chart, colorings: dict[str, Shading]) -> Any:
     from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper
     from bokeh.plotting import figure
 
-    low, high = points.min(axis=0), points.max(axis=0)
+    points, extent = chart.points, chart.extent
+    low, high = extent.min(axis=0), extent.max(axis=0)
     middle, half = (low + high) / 2, 0.53 * float((high - low).max())
     plot: Any = figure(
         name="plot",
@@ -116,6 +120,7 @@ def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> A
     unknown = np.full(len(others), -1, np.int8)
     drawn: Any = ColumnDataSource(name="others", data=_positions(points, others, label) | {"code": unknown})
     plot.scatter("x", "y", source=drawn, size=2.5, color=color, line_color=None, alpha=0.6)
+    _frame(plot, chart, color, size, label)
 
     columns = _positions(points, report.points.astype(np.int32), label)
     columns |= {"trust": report.trust, "continuity": report.continuity_of_points, "kept": report.kept}
@@ -131,6 +136,26 @@ def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> A
     # The neighbour lists, k per point, are in a source that is not drawn; tagging the plot with it puts it on the page.
     plot.tags = [ColumnDataSource(name="lists", data=_neighbor_lists(report))]
     return plot
+
+
+def _frame(plot: Any, chart: Chart, color: Any, size: float, label: Array) -> None:
+    """Draw the frame of a curved space as `plot` does, and the points in the strip around the square of a torus."""
+    from bokeh.models import ColumnDataSource
+
+    for name, lines, ink in (
+        ("graticule", chart.graticule(), LIGHT.missing),
+        ("outline", chart.outline(), LIGHT.muted),
+    ):
+        xs, ys = ([line[:, c].tolist() for line in lines] for c in (0, 1))
+        plot.multi_line(xs, ys, line_color=ink, line_width=1, level="underlay", name=name)
+    xs, ys = ([head[:, c].tolist() for head in chart.arrowheads()] for c in (0, 1))
+    plot.patches(xs, ys, color=LIGHT.muted, name="arrowheads")
+    rows, positions = chart.copies()
+    x, y = positions.astype(np.float32).T
+    columns = {"x": np.ascontiguousarray(x), "y": np.ascontiguousarray(y), "row": rows.astype(np.int32)}
+    columns |= {"label": label[rows], "code": np.full(len(rows), -1, np.int8)}  # the page sets the codes
+    copies: Any = ColumnDataSource(name="copies", data=columns)
+    plot.scatter("x", "y", source=copies, size=size, color=color, line_color=None, alpha=PALE)
 
 
 def _overlay(plot: Any) -> None:

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...views.plane import in_plane
-from ...views.style import COLORS, as_text, hide_axes, new_figure
+from ...views.chart_drawing import draw_frame
+from ...views.charts import find_geometry, make_flat_chart
+from ...views.style import COLORS, LIGHT, add_legend, as_text, hide_axes, new_figure
 from ..map_measures import MapMeasures
 from .shading import UNMEASURED, shadings
 from .shepard import distance_bands, sample_pairs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+PALE = 0.3  # opacity of the repeated points around a torus; chosen
 
 
 def report_figure(report: MapMeasures) -> Figure:
@@ -26,7 +29,7 @@ def report_figure(report: MapMeasures) -> Figure:
     axes = left.subplots()
     _draw_map(axes, report)
     axes.set_title(f"trustworthiness {float(report.trustworthiness):.3f}")
-    axes.legend(**_legend(report), loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, title="trust per point")
+    add_legend(axes, **_legend(report), ncols=4, title="trust per point")
     top, bottom = right.subplots(2, 1)
     _draw_shepard(top, report)
     _draw_recall(bottom, {"this map": report})
@@ -49,7 +52,7 @@ def comparison_figure(reports: Mapping[str, MapMeasures]) -> Figure:
     for axes in cells[plots:]:
         axes.axis("off")
     report = next(iter(reports.values()))
-    figure.legend(**_legend(report), loc="outside lower center", ncols=4, title="trust per point")
+    figure.legend(**_legend(report), loc="outside lower center", ncols=4, title="trust per point", frameon=False)
     return figure
 
 
@@ -62,18 +65,23 @@ def as_image(figure: Figure) -> str:
 
 
 def _draw_map(axes: Any, report: MapMeasures) -> None:
-    points, layout = in_plane(report.Y)
+    chart = make_flat_chart(report.Y, find_geometry(report.space))
+    draw_frame(axes, chart, LIGHT)
     shading = shadings(report)["trust"]
     size = float(np.clip(6000 / report.n, 1.0, 14.0))
     hide_axes(axes)
     axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel(layout)
+    axes.set_xlabel(chart.note)
     if len(report.points) < report.n:
-        axes.scatter(*points.T, s=size, color=UNMEASURED, linewidths=0)
+        axes.scatter(*chart.points.T, s=size, color=UNMEASURED, linewidths=0)
+    colors = np.full(report.n, UNMEASURED)
+    colors[report.points] = np.array(shading.colors)[shading.codes]
     # Draw the least trusted points last, on top of the others.
-    order = np.argsort(shading.codes, kind="stable")
-    colors = np.array(shading.colors)[shading.codes[order]]
-    axes.scatter(*points[report.points[order]].T, s=size, c=colors, linewidths=0)
+    rows = report.points[np.argsort(shading.codes, kind="stable")]
+    axes.scatter(*chart.points[rows].T, s=size, c=colors[rows], linewidths=0)
+    rows, copies = chart.copies()
+    if len(rows):
+        axes.scatter(*copies.T, s=size, c=colors[rows], alpha=PALE, linewidths=0)
 
 
 def _legend(report: MapMeasures) -> dict[str, Any]:
@@ -81,7 +89,7 @@ def _legend(report: MapMeasures) -> dict[str, Any]:
 
     shading = shadings(report)["trust"]
     dots = [Line2D([], [], marker="o", linestyle="", color=color) for color in shading.colors]
-    return {"handles": dots, "labels": list(shading.names), "frameon": False, "handletextpad": 0.1}
+    return {"handles": dots, "labels": list(shading.names), "handletextpad": 0.1}
 
 
 def _draw_shepard(axes: Any, report: MapMeasures) -> None:

@@ -115,7 +115,7 @@ class Parametric(Estimator):
 
     @property
     def _n_features_out(self) -> int:
-        return self._method().n_components
+        return self._method().n_columns
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         # The table; for a batch, the values in the layers of the default encoder at both ends of every edge and the
@@ -177,21 +177,27 @@ class Parametric(Estimator):
         """Return the training, and the problem whose loss it minimises."""
         import torch
 
+        from ...geometry import resolve
         from ...objectives.autograd.stochastic import stochastic
         from .batches import TrainingRows
         from .encoder import copy_encoder, default_encoder
         from .training import Training, seeded
 
         method, seed = self._method(), settings.seed
+        if resolve(method.geometry).pairs is not None:
+            raise ValueError(
+                f"Parametric trains in flat space and on the sphere, not with geometry={method.geometry!r}; use"
+                ' geometry="plane" or "sphere"'
+            )
         table = TrainingRows(rows, torch.device(device))
         with seeded(settings.threads, seed, torch.device("cpu")):
             if self.encoder is not None:
-                encoder = copy_encoder(self.encoder, table, method.n_components)
+                encoder = copy_encoder(self.encoder, table, method.n_columns)
             else:
                 # A wider initial map does not converge: at large distances kernels are power laws, forces do not
                 # depend on the scale, and noise widens the map. Measured for p-SNE on 1,400 digits: final loss 3.50
                 # from 10 kernel lengths, 0.87 from one.
-                encoder = default_encoder(table, method.n_components, method.output_kernel().length)
+                encoder = default_encoder(table, method.n_columns, method.output_kernel().length)
         _, checkpoints = split_callbacks(self.callbacks)
         method = clone(method).set_params(init="random", random_state=seed, callbacks=checkpoints, verbose=0)
         if self.n_jobs is not None:

@@ -16,7 +16,7 @@ from ..._types import Array, Matrix
 from ...arrays.blocks import FIXED_ENTRIES
 from ...arrays.csr import compiled_pattern, entry_values
 
-NONE = np.empty(0, np.float32)  # no weights: all 1
+NONE: Array = np.empty(0, np.float32)  # no weights: all 1
 
 
 class Slope(NamedTuple):

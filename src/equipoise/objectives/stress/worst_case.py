@@ -12,6 +12,7 @@ from scipy import linalg
 
 from ..._types import Array
 from ...linalg.pca import double_center, on_one_blas_thread
+from ...spaces.distortion_bounds import greedy_order
 from ...spaces.embeddability import embeddability
 from .metric import Metric, Misfit, Slope
 
@@ -110,7 +111,7 @@ def worst_case_bound(D: Array, d: int, residual: str = "absolute", weights: Arra
     if tail <= noise**2:  # the points embed in d dimensions
         return 0.0
     v = vectors[:, 0] if values[0] < -noise else np.zeros(len(D))
-    separations, ratios = _separations(D), _least_ratios(len(D), d)
+    separations, ratios = greedy_order(D, len(D))[1][1:], _least_ratios(len(D), d)
 
     def is_possible(t: float) -> bool:
         return limits.negative_type(-v[i] * v[j], t) and limits.rank(tail, t) and limits.packing(separations, ratios, t)
@@ -159,17 +160,6 @@ class _Limits:
         low, _ = self._limits(separations, w, t)
         high = float(self._limits(self.delta.max(), w, t)[1])
         return bool((high >= ratios * low).all())
-
-
-def _separations(D: Array) -> Array:
-    """Return the smallest distance among the first k points of a farthest-first traversal, for k = 2, …, n."""
-    order = [int(np.unravel_index(int(D.argmax()), D.shape)[0])]
-    nearest, result = D[order[0]].copy(), np.empty(len(D) - 1)
-    for k in range(len(result)):
-        order.append(int(nearest.argmax()))
-        result[k] = nearest[order[-1]]
-        nearest = np.minimum(nearest, D[order[-1]])
-    return result
 
 
 def _least_ratios(n: int, d: int) -> Array:

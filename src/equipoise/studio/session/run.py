@@ -110,8 +110,8 @@ class Run:
         A mesh engine (forces by FFT on a mesh) checks its error from time to time. The time of the next check depends
         on earlier evaluations, and the last digits of the forces depend on the checks.
         """
-        method = self.estimator()
-        return make_engine(self.problem.engine.traits.name, threads(self.n_jobs), method.tol)
+        method, name = self.estimator(), self.problem.engine.traits.name
+        return make_engine(name, threads(self.n_jobs), method.tol, pairs=self.problem.geometry.pairs)
 
     def _values(self, recipe: Recipe) -> dict[str, Value]:
         return {**defaults(recipe.method, len(self.X)), **recipe.values()}
