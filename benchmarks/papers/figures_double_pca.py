@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import common
-import double_kernel
+import double_kernel_runs
 import numpy as np
 from experiment import CELLS, Ledger, Task, covered
 from panels import draw_maps
@@ -17,19 +17,21 @@ import equipoise as eq
 
 TITLE = "Paper 002, Fig. 3: double-kernel PCA over all pairs"
 EXTENT = 10.0  # of the start, the largest coordinate, as in UMAP; from a small start DK-PCA may stay at kernel PCA
-STARTS = {"eigenmap of extent 10": EXTENT, "library's default": None}
-SEEDS = (0, 1)
+IMAGES = {"MNIST": "mnist", "Fashion-MNIST": "fashion_mnist"}
+WIDE = "eigenmap of extent 10"
+STARTS = {WIDE: EXTENT, "library's default": None}
+SEEDS = (0, 1, 2, 3, 4)
 
 
-def sets(task: Task) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return each table and the colours of its points: classes, or the position along the Swiss roll."""
-    n = 200 if task.short else double_kernel.N
+def sets(task: Task, seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return a draw of each table, and the colours of its points: classes, or the position along the Swiss roll."""
+    n = 200 if task.short else double_kernel_runs.N
     iris = datasets.load_iris()
-    others = {"Swiss roll": datasets.make_swiss_roll(n, random_state=0), "Iris": (iris.data, iris.target)}
+    others = {"Swiss roll": datasets.make_swiss_roll(n, random_state=seed), "Iris": (iris.data, iris.target)}
     if task.short:
-        rows = task.source.draw("mnist-6k", 0)
+        rows = task.source.draw("mnist-6k", seed)
         return {**others, rows.title: (rows.X, rows.labels)}
-    return {**others, "MNIST": double_kernel.load("mnist"), "Fashion-MNIST": double_kernel.load("fashion_mnist")}
+    return {**others, **{name: double_kernel_runs.load(file, seed) for name, file in IMAGES.items()}}
 
 
 def double_pca(X: np.ndarray, extent: float | None, seed: int, threads: int) -> tuple[float, np.ndarray]:
@@ -53,8 +55,9 @@ def measure(task: Task, ledger: Ledger) -> None:
         chosen = min(made, key=lambda name: made[name][0])
         umap = eq.UMAP(random_state=seed, n_jobs=task.threads).fit_transform(X)
         found: dict[str, Any] = {"losses": {name: loss for name, (loss, _) in made.items()}}
+        found["wide start"] = covered(made[WIDE][1])
         for name, Y in (("DK-PCA", made[chosen][1]), ("UMAP", umap)):
-            accuracy = double_kernel.accuracy(Y, y) if len(np.unique(y)) <= 20 else None
+            accuracy = double_kernel_runs.accuracy(Y, y) if len(np.unique(y)) <= 20 else None
             found[name] = {"accuracy": accuracy, "covered": covered(Y)}
             if seed == SEEDS[0]:
                 titled.append((f"{title}, {name}", Y))
@@ -62,7 +65,7 @@ def measure(task: Task, ledger: Ledger) -> None:
         return found
 
     for seed in task.few(SEEDS, 1):
-        for title, (X, y) in sets(task).items():
+        for title, (X, y) in sets(task, seed).items():
             ledger.get(f"{title}/{seed}", lambda X=X, y=y, title=title, seed=seed: run(X, y, title, seed))
             if titled and seed == SEEDS[0]:
                 pictured = [*titled[::2], *titled[1::2]]
@@ -83,7 +86,9 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         f" Cover is the share of occupied cells of a {CELLS} × {CELLS} grid over the middle 98 % of the map; accuracy"
         " is that of a 10-nearest-neighbour classifier, tenfold. UMAP is equipoise's. DK-PCA starts from a Laplacian"
         f" eigenmap of extent {EXTENT:g} and from the library's default start; the map with the lower loss is taken;"
-        f" both losses are shown, divided by n. Mean ± standard error over {len(SEEDS)} seeds.",
+        f" both losses are shown, divided by n. Mean ± standard error over {len(SEEDS)} draws of the rows, of Iris"
+        " over random starts. The paper does not state the start of DK-PCA; for its other maps it is the eigenmap. The"
+        " verdicts on that start alone were added after the others had been read.",
         "",
     ]
     rows = []
@@ -93,17 +98,21 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
             right = [one[name]["accuracy"] for one in found]
             row += ["–" if right[0] is None else mean_error(right, ".3f")]
             row += [mean_error([100 * one[name]["covered"] for one in found], ".1f")]
-        rows.append(row)
+        rows.append([*row, mean_error([100 * one["wide start"] for one in found], ".1f")])
     head = ["data", f"loss of DK-PCA from the {' / the '.join(STARTS)}"]
     head += [f"{name}, {what}" for name in ("DK-PCA", "UMAP") for what in ("accuracy", "cover, %")]
+    head += [f"DK-PCA from the {WIDE}, cover, %"]
     return [*lines, *common.table(head, rows), "", f"![Maps]({task.folder.name}/002_fig3.png)"]
 
 
 def verdicts(values: dict[str, Any], task: Task) -> list[Verdict]:
     found = []
     for title, results in collect(values).items():
-        wide, umap = ([100 * one[name]["covered"] for one in results] for name in ("DK-PCA", "UMAP"))
-        evidence = f"cover in %, {len(wide)} seeds: {mean_error(wide, '.1f')}, UMAP {mean_error(umap, '.1f')}"
-        claim = f"DK-PCA over all pairs spreads out more than UMAP ({title})"
-        found.append(Verdict("002 Fig. 3", claim, lower(np.subtract(umap, wide), "+.1f"), evidence))
+        chosen, umap = ([100 * one[name]["covered"] for one in results] for name in ("DK-PCA", "UMAP"))
+        wide = [100 * one["wide start"] for one in results]
+        for cover, start in ((chosen, "the start with the lower loss"), (wide, f"the {WIDE}")):
+            evidence = f"cover in %, {len(cover)} draws: {mean_error(cover, '.1f')}, UMAP {mean_error(umap, '.1f')}"
+            claim = f"DK-PCA over all pairs spreads out more than UMAP ({title}, {start})"
+            word = lower(np.subtract(umap, cover), "cover") + ("; starts only" if title == "Iris" else "")
+            found.append(Verdict("002 Fig. 3", claim, word, evidence))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import common
-import double_kernel
+import double_kernel_runs
 import numpy as np
 from experiment import Ledger, Task
 from panels import draw_maps
@@ -28,7 +28,7 @@ def points(task: Task) -> tuple[np.ndarray, np.ndarray]:
     if task.short:
         rows = task.source.draw("mnist-6k", 0)
         return rows.images.reshape(len(rows.images), -1) / 255.0, rows.labels
-    return double_kernel.load("mnist")
+    return double_kernel_runs.load("mnist")
 
 
 def measure(task: Task, ledger: Ledger) -> None:

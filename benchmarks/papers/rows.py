@@ -14,7 +14,8 @@ from sklearn.model_selection import train_test_split
 import equipoise as eq
 
 COMPONENTS = 50  # paper 001, section VI.A; centred and not whitened, as in its program
-DRAWS = (0, 1, 2)  # seeds of the reported rows and maps
+# Number of random draws; of the rows that are always the same, number of random starts.
+DRAWS = {"mnist-1k": 16, "mnist-3k": 8, "mnist-6k": 6, "mnist-14k": 4, "coil20": 10, "olivetti": 10}
 FIRST = -1  # the first n rows instead of a draw, as the program of paper 001 takes them
 LAST = 1000  # number of the last block of rows
 TRAINING = 60_000  # rows of MNIST that paper 001 draws from
@@ -39,6 +40,16 @@ COLUMNS = {
     "coil20": Column("COIL-20", "coil20", 128),
     "olivetti": Column("Olivetti", "olivetti_faces", 64),
 }
+
+
+def draws(column: str) -> tuple[int, ...]:
+    """Return the seeds of the reported rows and maps of a data set."""
+    return tuple(range(DRAWS[column]))
+
+
+def only_starts(column: str) -> bool:
+    """Return whether all draws of a data set have the same rows and differ only in the start of the map."""
+    return COLUMNS[column].n is None
 
 
 @dataclass(frozen=True)
@@ -72,8 +83,8 @@ class Source(Protocol):
         """
         ...
 
-    def of_class(self, column: str, label: int, n: int) -> Rows:
-        """Return the first n rows of one class."""
+    def of_class(self, column: str, label: int, n: int, seed: int) -> Rows:
+        """Return n rows of one class, or all if there are fewer; no row is in two draws."""
         ...
 
 
@@ -101,10 +112,10 @@ class Shared:
         first, second = (_on_components(chosen.title, images[rows], labels[rows], chosen.side) for rows in halves)
         return first, second
 
-    def of_class(self, column: str, label: int, n: int) -> Rows:
+    def of_class(self, column: str, label: int, n: int, seed: int) -> Rows:
         chosen = COLUMNS[column]
         images, labels = _read(chosen.file)
-        rows = np.flatnonzero(labels == label)[:n]
+        rows = np.flatnonzero(labels[:TRAINING] == label)[seed * n : (seed + 1) * n]
         return _on_components(f"{chosen.title}, class {label}", images[rows], labels[rows], chosen.side)
 
 
@@ -127,7 +138,7 @@ class Bundled:
         )
         return next(halves), next(halves)
 
-    def of_class(self, column: str, label: int, n: int) -> Rows:
+    def of_class(self, column: str, label: int, n: int, seed: int) -> Rows:
         images, labels = _digits()
         rows = np.flatnonzero(labels == label)[:n]
         return _on_components(f"digits, class {label}", images[rows], labels[rows], 8)

@@ -56,8 +56,7 @@ ELSEWHERE = [
     "## Reproduced elsewhere",
     "",
     "- Paper 002, Fig. 1 (changes that UMAP misses, and spurious ones that it shows): examples/stability.py.",
-    "- Paper 002, Fig. 4, 5, 6 and 8 (double-kernel LLE and UMAP): [double_kernel.md](double_kernel.md) with"
-    " umap-learn; [double_kernel_equipoise.md](double_kernel_equipoise.md) with our UMAP, plain descent and more data.",
+    "- Paper 002, Fig. 4, 5, 6 and 8 (double-kernel LLE and UMAP): [double_kernel.md](double_kernel.md).",
     "- Paper 002, Fig. 7 has a small network instead of VGG11, and its single cells are another set.",
     "- Paper 001, Fig. 1 and 2 are diagrams.",
 ]
@@ -77,8 +76,7 @@ def page(task: Task, command: str) -> list[str]:
         found += section.verdicts(values, task)
         ran = f"Section `{name}`; commit {where['commit']}; {where['date']}; {where['threads']} threads."
         lines += [f"## {section.TITLE}", "", ran, "", *section.page(values, task), ""]
-    files = (task.folder.parent / f"{name}.json" for name in ("double_kernel", "double_kernel_equipoise"))
-    if other := next((file for file in files if file.exists()), None):
+    if (other := task.folder.parent / "double_kernel.json").exists():
         found += [verdicts.Verdict(*row) for row in json.loads(other.read_text())]
     head = common.header("The papers, reproduced", command, newest)
     summary = ["## Verdicts", "", verdicts.RULE, "", *verdicts.table(found), ""]
