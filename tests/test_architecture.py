@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "equipoise"
 RULES = ("unknown", "upward", "cycles", "repeated_names", "private_names")
 PUBLIC_SIGNATURES = {
+    "evaluate.compare.compare",
+    "evaluate.report.evaluate",
+    "views.page.page",
     "views.plot.plot",
     "studio.server.serve.serve",
 }  # public functions whose keyword arguments are part of the interface

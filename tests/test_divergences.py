@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import load_iris
 
-from equipoise.divergences import KL, Alpha, ChiSquare, Divergence, Hellinger, deformed_log
+from equipoise.divergences import KL, Alpha, Beta, ChiSquare, Divergence, Hellinger, NeRV, deformed_log
 
 T = np.geomspace(0.01, 100.0, 40)  # excludes t = 1, where f = 0 and relative errors are meaningless
 ALPHAS = (-5.0, -2.0, -1.0, -0.5, 0.0, 0.6, 1.0, 1.5, 3.0, 5.0)
@@ -131,3 +133,36 @@ def test_divergence_without_formulas_raises():
         Empty().value(T)
     with pytest.raises(TypeError, match=r"Empty must define slope\(t\)"):
         Empty().slope(T)
+
+
+@pytest.mark.parametrize("divergence", [KL(), Beta(1.5), NeRV(0.5), NeRV(0.0)], ids=repr)
+def test_between_accepts_sparse_matrices_and_names_wrong_shapes(divergence, rng):
+    P, Q = (M / (M.sum() - M.trace()) for M in rng.uniform(0.1, 1, (2, 5, 5)))
+    assert divergence.between(sparse.csr_matrix(P), Q) == divergence.between(P, Q) > 0
+    with pytest.raises(ValueError, match=r"two matrices \(n, n\) of the same points, got shapes \(.*\) and \(.*\)"):
+        divergence.between(P, Q[:4, :4])
+
+
+def test_positive_alpha_depends_on_affinities_that_rounding_loses():
+    """Lin et al. 2024, section V.C.3: α ≤ 0 is more viable.
+
+    With s = (1−α)/2, Σ P^s Q^(1−s) changes by O(ε^s) if the affinities below ε times the largest are lost, as in
+    float32.
+    """
+    X = load_iris().data
+    d2 = ((X[:, None] - X) ** 2).sum(axis=2)
+    off = 1 - np.eye(len(X))
+    P, Q = np.exp(-2 * d2) * off, off / (1 + d2)
+    epsilon = float(np.finfo(np.float32).eps)
+    kept = np.where(P / P.max() > epsilon, P, 0.0)
+    P, kept, Q = P / P.sum(), kept / kept.sum(), Q / Q.sum()
+
+    def change(alpha):
+        exact = Alpha(alpha).between(P, Q)
+        return abs(Alpha(alpha).between(kept, Q) - exact) / exact
+
+    changes = [change(alpha) for alpha in (-3, -2, -1, -0.5, 0, 0.25, 0.5, 0.75, 0.9)]
+    assert np.all(np.diff(changes) > 0)
+    assert changes[4] < np.sqrt(epsilon) and changes[2] < 20 * epsilon  # α = 0 and −1
+    assert changes[-1] > 0.2  # α = 0.9
+    assert change(1) == change(3) == np.inf

@@ -20,6 +20,7 @@ PICTURES = {
     "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
     "four_points.py": ["four_points.png"],
+    "geometries.py": ["geometry_hyperbolic.png", "geometry_sphere.png", "geometry_torus.png"],
     "input_kernels.py": ["input_kernels.png"],
     "isolines.py": ["isolines.png"],
     "learned_metric.py": ["learned_metric.png"],
@@ -79,6 +80,16 @@ def test_penalties(tmp_path, monkeypatch, capsys):
     assert missed[0] > 3 * false[0] and false[1] > 3 * missed[1]  # KL(P ‖ Q) and KL(Q ‖ P)
     assert missed[0] == false[1] and missed[2] == false[2]
     assert "SNE() 1.52, TSNE() 3" in text
+
+
+def test_geometries(tmp_path, monkeypatch, capsys):
+    text = run_example("geometries.py", tmp_path, monkeypatch, capsys)
+    kept, distances = printed_numbers(text, "neighbours kept"), printed_numbers(text, "distances")
+    angles, tree, directions = np.split(np.column_stack([kept, distances]), [2, 5])
+    for plane, curved in (angles, directions[:2]):
+        assert (curved > plane + 0.05).all() and curved[1] > plane[1] + 0.1
+    assert tree[0, 1] < tree[1, 1] < tree[2, 1] and tree[2, 0] > tree[0, 0] + 0.01  # plane, "auto", radius 3
+    np.testing.assert_allclose(directions[2], directions[0], atol=0.03)  # a patch: the radius "auto" is too large
 
 
 def test_own_kernel(tmp_path, monkeypatch, capsys):

@@ -1,4 +1,5 @@
 import doctest
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,6 +40,40 @@ def test_spherical_sne_near_rho_1_matches_power_sne():
     # Lin et al. 2024, eq. (31): 2 d p / r
     curves = eq.forces(eq.SphericalSNE(rho=1 - 1e-6), r=np.array([0.1, 0.5]), p=p)
     assert_allclose(curves.attraction["SphericalSNE(rho=0.999999)"], 6 * p / np.array([0.1, 0.5]), rtol=1e-5)
+
+
+def curve(method, r):
+    """Return the attraction and repulsion of a method at the distances r."""
+    curves = eq.forces(method, r=np.asarray(r), p=p, Z=Z)
+    return curves.attraction[str(method)], curves.repulsion[str(method)]
+
+
+def test_beta_sets_the_decay_of_forces_and_eta_their_strength():
+    """Lin et al. 2024, section IV.B."""
+    far, betas, etas = np.array([1e3, 2e3]), (1.2, 1.5, 2, 3, 4), (2, 1, 0.25, 0.05)
+    for eta in etas:
+        tails = [curve(eq.GSNE(alpha=-1, beta=beta, eta=eta), far)[1] for beta in betas]
+        decay = [np.log2(tail[0] / tail[1]) for tail in tails]
+        assert_allclose(decay, np.add(betas, 1), rtol=1e-2)  # r^(−β−1): as t-SNE for β = 2
+        assert all(near[0] > next[0] for near, next in pairwise(tails))  # small β: strong far away
+    assert_allclose(np.log2(np.divide(*curve(eq.TSNE(), far)[1])), 3, rtol=1e-2)
+    for beta in betas:
+        forces = [curve(eq.GSNE(alpha=-1, beta=beta, eta=eta), R) for eta in etas]
+        for weak, strong in pairwise(forces):  # smaller η: both stronger at every distance
+            assert (strong[0] > weak[0]).all() and (strong[1] > weak[1]).all()
+
+
+def test_attraction_at_small_distances_vanishes_for_t_and_g_sne_and_diverges_for_p_sne():
+    """Lin et al. 2024, section IV.B."""
+    near = np.array([1e-5, 1e-3])
+    for beta in (1.5, 2, 3):
+        for eta in (1, 0.25):
+            small, larger = curve(eq.GSNE(alpha=-1, beta=beta, eta=eta), near)[0]
+            assert small < larger < 0.05
+        small, larger = curve(eq.PowerSNE(beta=beta, r0=1e-6), near)[0]
+        assert small > 99 * larger > 1
+    small, larger = curve(eq.TSNE(), near)[0]
+    assert small < larger < 0.05
 
 
 @pytest.mark.parametrize("alpha", [-3, -2, -0.5, 0, 0.7])

@@ -102,7 +102,7 @@ def test_cited_equations_exist_in_math_md():
         if path.suffix not in (".py", ".hpp", ".cpp"):
             continue
         code = path.read_text(encoding="utf-8")
-        for kind, number in re.findall(r"docs/math\.md,? (eq\.|section) \(?([DV]?[\d']+)", code):
+        for kind, number in re.findall(r"docs/math\.md,? (eq\.|section) \(?([A-Z]?[\d']+)", code):
             assert number in (equations if kind == "eq." else sections), f"{path.name} cites {kind} {number}"
             cited += 1
         for title in re.findall(r'docs/math\.md, "(.+?)"', code):

@@ -94,12 +94,30 @@ def test_draws_and_splits_have_no_row_in_common():
     assert (np.sort(np.concatenate([first, second])) == np.arange(30)).all() and len(first) == 15
 
 
-def test_verdict_needs_a_significant_difference():
-    from verdicts import lower
+def test_verdict_needs_a_significant_difference_or_a_narrow_interval():
+    from verdicts import alike, lower, lower_of_two, with_gain
 
-    assert lower([-1.0, -1.1, -0.9]) == "yes" and lower([1.0, 1.1, 0.9]) == "no"
-    assert lower([-1.0, 1.2, 0.1]) == "not decided (difference +0.10, standard error 0.64)"
-    assert lower([-2.0]) == "not decided (difference −2.00, one draw)"
+    assert lower([-1.0, -1.1, -0.9], "error") == "yes" and lower([1.0, 1.1, 0.9], "error") == "no"
+    assert lower([-0.1, -0.2, -0.15], "error") == "yes, by less than 0.5 points of 1-NN error"
+    assert lower([-0.1, 0.1, 0.05, -0.06], "error") == "no difference beyond 0.5 points of 1-NN error"
+    undecided = lower([-1.0, 1.2, 0.1], "error")
+    assert undecided.startswith("not decided (difference +0.10, 95 % interval −2.63 to +2.83; about ")
+    assert lower([-2.0], "error") == "not decided (difference −2.00, one draw)"
+    assert lower_of_two([1.0, 1.1, 0.9], [3.0, 3.1], "index") == "yes"
+    assert alike([0.1, -0.1, 0.05], "accuracy") == "yes, no difference beyond 1 point of accuracy"
+    assert alike([-3.0, -3.1, -2.9], "accuracy") == "no, lower by 3.00 points of accuracy"
+    assert with_gain("yes", [0.01]) == "yes" and with_gain("yes", [0.3]) == "yes; not converged (gain up to 30%)"
+
+
+def test_suggested_number_of_draws_decides():
+    from verdicts import MEASURES, Estimate, _not_decided
+
+    found = Estimate(mean=0.2, error=0.5, freedom=4, draws=5)
+    needed = int(_not_decided(found, MEASURES["error"]).split("about ")[1].split()[0])
+    before, after = found.with_draws(needed - 1), found.with_draws(needed)
+    margin = MEASURES["error"].margin
+    assert (after.significant or after.within(margin)) and not (before.significant or before.within(margin))
+    assert found.with_draws(5) == found
 
 
 def test_eq_13_of_the_program_module_is_g_sne_and_the_program_is_not():
@@ -151,7 +169,7 @@ def test_force_laws_match_table_1(short_run):
 
 
 def test_eta_is_a_unit_of_length(short_run):
-    units, fixed = values(short_run[1], "eta")["eta"].values()
+    units, fixed = values(short_run[1], "eta")["0"].values()
     assert min(numbers["same"] for numbers in units) > 0.99
     assert min(numbers["same"] for numbers in fixed) < 0.9  # with the paper's fixed steps, eta changes the map
 

@@ -4,6 +4,7 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import equipoise
@@ -11,6 +12,7 @@ from equipoise import methods
 
 DOCS = Path(__file__).parents[1] / "docs"
 RUN = [page for folder in ("start", "howto", "migration") for page in sorted((DOCS / folder).glob("*.md"))]
+RUN += sorted(DOCS.glob("geometry.md"))
 
 
 @pytest.fixture
@@ -33,6 +35,33 @@ def test_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     namespace = {"__name__": page.stem}
     for line, block in python_blocks(page):  # each continues the previous one; errors name the line of the page
         exec(compile("\n" * line + block, str(page), "exec"), namespace)
+
+
+@pytest.mark.skipif(not RUN, reason="the documentation is not in the source distribution")
+def test_errors_in_the_guide_to_geometries_are_those_raised():
+    text, X = (DOCS / "geometry.md").read_text(encoding="utf-8"), np.random.default_rng(0).normal(size=(60, 5))
+    torus = {"geometry": "torus"}
+    for method in (
+        equipoise.TSNE(**torus, engine="sampled"),
+        equipoise.TSNE(4, **torus, engine="grid"),
+        equipoise.UMAP(**torus, engine="negative_sampling"),
+        equipoise.TSNE(geometry="sphere", engine="negative_sampling"),
+        equipoise.TSNE(3, geometry="hyperbolic"),
+        equipoise.TSNE(**torus, g=np.eye(2)),
+        equipoise.Parametric(equipoise.TSNE(**torus)),
+    ):
+        with pytest.raises(ValueError, match="use") as error:
+            method.fit(X)
+        assert f"`{error.value}`" in text
+    with pytest.raises(ValueError, match="too large") as error:
+        equipoise.TSNE(geometry=equipoise.geometry.Torus(1e6)).fit(X)
+    assert f"    {error.value}\n" in text
+    with pytest.warns(UserWarning, match="too small") as warned:
+        equipoise.geometry.Torus((0.01, 0.01)).check(2, 1.0)
+    assert f"    {warned[0].message}\n" in text
+    with pytest.raises(ValueError, match="superimposes") as error:
+        equipoise.sweep(equipoise.TSNE(**torus), X, {"perplexity": [5, 10]})
+    assert f"`{error.value}`" in text
 
 
 def test_tutorial_output_matches_its_text(tmp_path, monkeypatch, capsys):

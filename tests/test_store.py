@@ -277,7 +277,7 @@ def test_unknown_parameters_and_attributes_raise(tmp_path, entries):
     assert_load_raises(tmp_path, with_state(entries, transform=1), "has no attribute 'transform'")
     assert_load_raises(tmp_path, with_state(entries, __class__=1), "has no attribute '__class__'")
     assert_load_raises(tmp_path, with_state(entries, _axet=1), "TSNE has no attribute '_axet'")
-    assert_load_raises(tmp_path, with_state(entries, embedding_=1), "does not contain a map in 2 dimensions")
+    assert_load_raises(tmp_path, with_state(entries, embedding_=1), "does not contain a map with 2 columns")
 
 
 def test_loaded_thread_count_is_limited_to_this_machine(tmp_path, entries):

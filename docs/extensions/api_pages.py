@@ -19,6 +19,7 @@ MODULES = (
     "equipoise.spaces",
     "equipoise.kernels",
     "equipoise.divergences",
+    "equipoise.geometry",
     "equipoise.pair_losses",
     "equipoise.neighbors",
     "equipoise.affinities",

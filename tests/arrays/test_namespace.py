@@ -50,7 +50,7 @@ def test_divergences_match_numpy_in_every_library(library, divergence):
 @every_library
 @pytest.mark.parametrize(
     "geometry",
-    [Flat(), Flat([[2.0, 0.5], [0.5, 1.0]]), Sphere(), Orthonormal(np.linspace(1, 2, 30))],
+    [Flat(), Flat([[2.0, 0.5], [0.5, 1.0]]), Sphere(1.0), Orthonormal(np.linspace(1, 2, 30))],
     ids=["flat", "metric", "sphere", "orthonormal"],
 )
 def test_geometries_match_numpy_in_every_library(library, geometry, rng):
@@ -67,7 +67,7 @@ def test_geometries_match_numpy_in_every_library(library, geometry, rng):
 @every_library
 def test_zero_row_on_the_sphere_raises(library):
     with pytest.raises(ValueError, match="row 1 of the map is all zeros"):
-        Sphere().work(library(np.array([[1.0, 2.0], [0.0, 0.0]])))
+        Sphere(1.0).work(library(np.array([[1.0, 2.0], [0.0, 0.0]])))
 
 
 @every_library

@@ -56,6 +56,20 @@ def test_embed_says_what_further_iterations_would_gain(tmp_path, capsys):
     assert equipoise.load(tmp_path / "iris.eq").remaining_gain_ < 0.01
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("mds", "--n-iter", 5), "--n-iter auto runs until ten iterations lower the loss by less than 1e-05 of it"),
+        (("mds", "--init", "random", "--tol", 0.3), "a --tol below 0.3 continues beyond it"),
+        (("mds", "--init", "random", "--tol", 0.3, "--n-iter", "auto"), "a --tol below 0.3 continues beyond it"),
+    ],
+)
+def test_advice_on_further_iterations_holds_for_the_method(words, advice, tmp_path, capsys):
+    assert embed("iris", "--plot", "none", "--out", tmp_path, "--method", *words) == 0
+    line = re.search(r"remaining gain      up to about \d+% of the loss; (.*)\n", capsys.readouterr().out)
+    assert line[1].startswith(advice)
+
+
 # Printed instead of a loss that depends on the unit of the data: E = ‖B − YYᵀ‖² grows with its fourth power.
 MEASURES = {
     "pca": "variance kept ",

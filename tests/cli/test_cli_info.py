@@ -54,6 +54,7 @@ def test_info_prints_version_engines_and_cores(capsys, monkeypatch):
     assert facts["engines"] == "reference, exact, grid, sampled" + ", torch" * bool(find_spec("torch"))
     assert facts["instruction set"] in ("avx2", "base")
     assert facts["cores"].endswith("; 1 thread by default")
+    assert facts["extra anndata"].count("zarr") == 1
     assert "bokeh" in facts["extra pages"] and "extra test" not in facts and "GPU" in facts
 
 

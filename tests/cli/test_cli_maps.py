@@ -265,6 +265,23 @@ def test_plot_does_not_overwrite_the_figure_of_embed(maps, tmp_path, monkeypatch
     assert (tmp_path / "circle.png").read_bytes() == before
 
 
+def test_plot_of_a_model_is_coloured_by_the_classes_of_embed(maps, tmp_path, monkeypatch):
+    colors = []
+    monkeypatch.setattr("equipoise.views.plot.plot", lambda Y, color, **more: colors.append(color) or FakeFigure)
+    for source in ("tsne.csv", "tsne.eq"):
+        assert run("plot", maps / source, "--out", tmp_path / "plot.png") == 0
+    assert len(set(colors[0])) == 3
+    np.testing.assert_array_equal(*colors)
+
+
+def test_model_without_one_class_per_row_is_damaged(maps, tmp_path, capsys):
+    method = eq.load(maps / "tsne.eq")
+    method.row_classes_ = ["a"]
+    eq.save(method, tmp_path / "m.eq")
+    assert run("plot", tmp_path / "m.eq", "--out", tmp_path / "plot.png") == 2
+    assert "m.eq is damaged: it does not contain one class per row" in one_line_error(capsys)
+
+
 def test_transform_draws_new_rows_over_the_map(maps, tmp_path, monkeypatch):
     drawn = {}
     monkeypatch.setattr("equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(Y=Y, **more) or FakeFigure)
@@ -278,7 +295,7 @@ def test_transform_page_shows_the_map_in_grey(labelled, maps, tmp_path, monkeypa
     pytest.importorskip("bokeh")
     drawn = {}
 
-    def page(Y, color, *, table, title, dark):
+    def page(Y, color, *, table, title, dark, geometry):
         drawn.update(Y=Y, color=table[color], columns=list(table))
         return type("Page", (), {"html": "page"})
 

@@ -67,7 +67,9 @@ def test_symmetrize_checks_array_sizes():
 
 def test_pair_distances_and_shortest_paths_check_indices():
     with pytest.raises(ValueError, match="neighbors must be rows of X"):
-        _core.pair_distances(np.zeros((3, 2)), np.array([[0], [3], [1]], np.int32), np.empty((3, 1)), 1)
+        _core.pair_distances(
+            np.zeros((3, 2)), np.array([[0], [3], [1]], np.int32), np.arange(3, dtype=np.int32), np.empty((3, 1)), 1
+        )
     graph, out = make([0, 1, 2], [1, 0], 2), np.empty((1, 2))
     with pytest.raises(ValueError, match="sources must be points"):
         _core.shortest_paths(graph, np.ones(2), np.array([2]), out, 1)

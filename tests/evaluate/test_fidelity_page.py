@@ -9,6 +9,7 @@ from support.browser import watched
 
 import equipoise as eq
 from equipoise.evaluate import sample as sampling
+from equipoise.geometry import Hyperbolic, Sphere, Torus
 
 MODEL = "Bokeh.documents.map((doc) => doc.get_model_by_name('{name}')).find((model) => model != null)"
 NAMES = np.array(["cat", "dog", "</script><b>& bird"])
@@ -173,3 +174,46 @@ def test_large_maps_use_webgl_and_few_bytes_per_point(monkeypatch):
     assert '"output_backend": "webgl"' in large and '"output_backend": "webgl"' not in small
     # x, y, row, class, three measures, four codes, and 4 × 10 two-byte numbers, times 4/3 for base64
     assert len(large) - len(small) < 1.1 * 600 * 4 / 3 * (2 * 4 + 2 + 4 + 3 * 4 + 4 + 4 * 10 * 2)
+
+
+class Fitted:
+    """A fitted method, as far as measures need it."""
+
+    def __init__(self, Y, geometry):
+        self.embedding_, self.geometry_ = Y, geometry
+
+
+def source_data(tab, name, column):
+    """Return a column of a named glyph of the map."""
+    return tab.evaluate(f"Array.from({MODEL.format(name=name)}.data_source.data.{column}, (part) => Array.from(part))")
+
+
+def test_map_on_a_torus_has_a_square_copies_and_lines_across_its_edges(visit):
+    pytest.importorskip("bokeh")
+    rng = np.random.default_rng(0)
+    Y = rng.uniform(0, 10, (150, 2))
+    report = eq.evaluate(rng.permutation(Y), Fitted(Y, Torus((10.0, 10.0))), k=6)
+    tab = visit(report)
+    (xs,), (ys,) = (source_data(tab, "outline", column) for column in ("xs", "ys"))
+    assert (min(xs), max(xs), min(ys), max(ys)) == (0, 10, 0, 10)
+    assert len(source_data(tab, "arrowheads", "xs")) == 6
+    copies = f"{MODEL.format(name='copies')}.data"
+    assert tab.evaluate(f"{copies}.row.length") > 20
+    assert tab.evaluate(f"Math.min(...{copies}.code)") >= 0  # coloured like their points
+    tab.fill("#row", "0")
+    tab.press("#row", "Enter")
+    lines = f"{MODEL.format(name='lines')}.data"
+    dx, dy = (np.array(tab.evaluate(f"{lines}.{a}0.map((x, i) => {lines}.{a}1[i] - x)")) for a in "xy")
+    assert len(dx) > sum(len(listed_rows(tab, kind)) for kind in ("false", "missing"))  # some in two parts
+    assert np.abs(dx).max() <= 5 and np.abs(dy).max() <= 5  # the shortest way
+
+
+@pytest.mark.parametrize(("geometry", "lines"), [(Sphere(3.0), 16), (Hyperbolic(2.0), 0)])
+def test_map_in_a_curved_space_has_its_outline(geometry, lines, visit):
+    pytest.importorskip("bokeh")
+    Y = np.random.default_rng(0).normal(size=(60, geometry.columns(2)))
+    Y *= (3 if lines else 0.9) / np.linalg.norm(Y, axis=1, keepdims=True)
+    tab = visit(eq.evaluate(Y, Fitted(Y, geometry)))
+    (xs,) = source_data(tab, "outline", "xs")
+    assert max(xs) == pytest.approx(2 * np.sqrt(2) if lines else 1)
+    assert len(source_data(tab, "graticule", "xs")) == lines

@@ -10,6 +10,7 @@ import pytest
 import equipoise as eq
 from equipoise.evaluate.figures.tissot_figure import COUNT
 from equipoise.evaluate.reading import NOT, READ
+from equipoise.geometry import Sphere
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2))
@@ -237,3 +238,40 @@ def test_loadings_reject_invalid_input():
 def test_loadings_take_the_names_of_a_data_frame():
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["height", "width"])
     assert eq.axis_loadings(frame, X).names == ("height", "width")
+
+
+class OnSphere:
+    """A fitted method with a map on a sphere, as far as measures need it."""
+
+    def __init__(self, U, radius):
+        self.embedding_, self.geometry_ = radius * U / np.linalg.norm(U, axis=1, keepdims=True), Sphere(radius)
+
+
+def test_maps_on_a_sphere_are_measured_in_tangent_planes():
+    """A sphere enlarged 7 times: 7 in every direction along the sphere, where flat space has a third direction."""
+    S = np.random.default_rng(0).standard_normal((1500, 3))
+    S /= np.linalg.norm(S, axis=1, keepdims=True)
+    method = OnSphere(S, 7.0)
+    found = eq.local_isometry(S, method, 8)
+    assert found.stretch.shape == (1500, 2) and found.axes.shape == (1500, 3, 2)
+    np.testing.assert_allclose(np.median(found.stretch, axis=0), 7.0, rtol=0.02)
+    np.testing.assert_allclose(found.expansion, 7.0)
+    assert np.median(found.anisotropy) < 1.05
+    np.testing.assert_allclose((found.axes * S[:, :, None]).sum(axis=1), 0, atol=1e-12)  # tangent vectors
+    np.testing.assert_allclose(found.axes.transpose(0, 2, 1) @ found.axes, np.tile(np.eye(2), (1500, 1, 1)), atol=1e-12)
+    assert eq.local_isometry(S, method.embedding_, 8).stretch.shape == (1500, 3)
+    stretched = np.column_stack([np.arange(300.0), np.zeros(300)]) / 100
+    circle = OnSphere(np.column_stack([np.cos(stretched[:, 0]), np.sin(stretched[:, 0])]), 2.0)
+    np.testing.assert_allclose(eq.local_isometry(stretched, circle, 4).stretch, 2.0, rtol=1e-3)
+    with pytest.raises(ValueError, match="a sphere of dimension 0"):
+        eq.local_isometry(S[:9], OnSphere(S[:9, :1], 1.0))
+
+
+def test_report_of_a_map_on_a_sphere_names_it():
+    S = np.random.default_rng(0).standard_normal((200, 3))
+    method = OnSphere(S, 7.0)
+    report = eq.evaluate(method.embedding_ / 7, method)
+    assert "map on a sphere (radius 7); k = 15" in report.subtitle and report.geometry is method.geometry_
+    assert report.local.stretch.shape == (200, 2) and np.median(report.local.anisotropy) < 1.1
+    assert "No map in 3 dimensions" in report.footer
+    assert eq.evaluate(S, OnSphere(S[:, :1], 1.0)).local is None

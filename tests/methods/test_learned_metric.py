@@ -64,6 +64,28 @@ def test_losses_match_their_definitions():
     assert row_divergence(p, log_neighbors(Y, eq.kernels.Gaussian()))[0] == pytest.approx(kl)
 
 
+@pytest.mark.parametrize(
+    "geometry",
+    [eq.geometry.Torus((1.0, 1.0)), eq.geometry.Hyperbolic(2.0), eq.geometry.Flat(np.diag([4.0, 1.0]))],
+    ids=["torus", "hyperbolic", "g"],
+)
+def test_neighbors_in_the_map_are_those_of_its_geometry(geometry):
+    Y = np.random.default_rng(0).uniform(-0.6, 0.6, (6, 2))
+    k = eq.kernels.StudentT().value(geometry.distance(Y[:, None], Y[None]) ** 2) * (1 - np.eye(6))
+    q = np.exp(log_neighbors(Y, eq.kernels.StudentT(), geometry)) * (1 - np.eye(6))
+    np.testing.assert_allclose(q, k / k.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert abs(q - np.exp(log_neighbors(Y, eq.kernels.StudentT())) * (1 - np.eye(6))).max() > 0.01
+
+
+def test_function_g_needs_classes(table):
+    pytest.importorskip("torch")
+    X, y = table
+    method = eq.TSNE(h=eq.LearnedMetric(n_steps=1), g=lambda Y: Y.new_tensor(np.eye(2)), n_iter=2)
+    with pytest.raises(ValueError, match="metric tensor g is a function; pass classes y to fit, or a constant"):
+        method.fit(X[:40])
+    assert method.fit(X[:40], y[:40]).metric_tensor_.shape == (23, 23)
+
+
 @pytest.mark.parametrize("supervised", [True, False])
 def test_informative_columns_get_the_weight_and_errors_fall(table, supervised):
     X, y = table
@@ -158,3 +180,8 @@ def test_invalid_parameters_raise(options, message):
 def test_unsuitable_data_raise(options, X, y, message):
     with pytest.raises(ValueError, match=message):
         eq.TSNE(h=eq.LearnedMetric(), **options).fit(X, y)
+
+
+def test_a_class_in_place_of_an_object_is_named():
+    with pytest.raises(ValueError, match=r"h=LearnedMetric is a class; pass an object, h=LearnedMetric\(\)"):
+        eq.TSNE(h=eq.LearnedMetric).fit(np.eye(12))

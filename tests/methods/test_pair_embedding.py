@@ -206,8 +206,9 @@ def test_early_exaggeration_depends_on_the_engine():
         (eq.SNE(**SAMPLED), "but SNE does not normalise Q over all pairs; use TSNE or SymmetricSNE"),
         (eq.GSNE(**SAMPLED), r"minimises the KL divergence, but GSNE has Alpha\(alpha=-0.5\); use alpha=-1"),
         (eq.SymmetricSNE(divergence=ChiSquare(), **SAMPLED), "minimises the KL divergence, but SymmetricSNE has"),
-        (eq.SphericalSNE(**SAMPLED), "needs a map in flat space, not in Sphere; use another engine"),
+        (eq.SphericalSNE(**SAMPLED), "needs a map in flat space, not geometry='sphere'; use another engine"),
         (eq.TSNE(optimizer=eq.GradientDescent(), **SAMPLED), "has its own optimiser"),
+        (eq.TSNE(g=lambda Y: Y, **SAMPLED), r"does not support a function g\(Y\); use another engine"),
     ],
     ids=lambda value: repr(value).replace("\n", "")[:60],
 )

@@ -137,6 +137,28 @@ def test_built_in_losses_are_those_of_umap_with_the_cauchy_kernel(K, Y):
         assert_allclose(a.attraction + a.repulsion, b.attraction + b.repulsion, rtol=1e-8, atol=1e-8)
 
 
+def test_largevis_and_force_atlas_2_have_the_forces_of_their_papers(K, Y):
+    """LargeVis (Tang et al. 2016) with weight γ, ForceAtlas2 (Jacomy et al. 2014) with distances and their inverse."""
+    difference = Y[:, None] - Y
+    d2, W = (difference**2).sum(axis=2), K.toarray()
+
+    def sums(weights):
+        return (weights[..., None] * difference).sum(axis=1)
+
+    gamma, epsilon = 7.0, 0.1
+    found = PairObjective(K, StudentT(), LogLikelihood(gamma, epsilon)).balance(Y, Reference(), loss=False)
+    repulsion = gamma / (d2 + epsilon) / (1 + d2 + epsilon)
+    assert_allclose(found.attraction + found.repulsion, 4 * sums(repulsion - W / (1 + d2)), rtol=1e-6, atol=1e-9)
+
+    c, core = 0.01, 0.01  # the energies k_x d²/2 and −c log d of docs/pair_losses.md, finite at d = 0
+    loss = PairLoss(
+        lambda kx, ky: kx * (1 / ky - 1) / 2 - c / 2 * np.log(1 / ky - 1 + core),
+        lambda kx, ky: (-kx / 2 + c / 2 / (1 / ky - 1 + core)) / ky**2,
+    )
+    found = PairObjective(K, StudentT(), loss).balance(Y, Reference(), loss=False)
+    assert_allclose(found.attraction + found.repulsion, 2 * sums(c / (d2 + core) - W), rtol=1e-6, atol=1e-9)
+
+
 def test_squared_difference_is_the_distance_of_two_kernel_matrices(K, Y):
     k = StudentT().value(((Y[:, None] - Y) ** 2).sum(axis=2))
     np.fill_diagonal(k, 0)

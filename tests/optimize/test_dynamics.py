@@ -181,3 +181,20 @@ def test_invalid_parameters_raise(options, message):
 def test_too_long_a_step_says_so():
     with pytest.raises(FloatingPointError, match="a smaller learning_rate"):
         eq.UMAP(random_state=0, n_iter=200, optimizer=eq.Dynamics(time_step=1e30)).fit(X)
+
+
+def test_steps_that_raise_the_loss_are_warned_about():
+    X = unequal_digits(60)
+    options = {"n_iter": 60, "random_state": 0, "n_jobs": 1}
+    with pytest.warns(UserWarning, match=r'the loss rose from .*: time_step=10000 is too large; use time_step="auto"'):
+        eq.TSNE(optimizer=eq.Dynamics(time_step=1e4), **options).fit(X)
+    with pytest.warns(UserWarning, match=r"the loss rose .*: learning_rate=1e\+06 is too large; use lear"):
+        eq.TSNE(optimizer=eq.GradientDescent(), learning_rate=1e6, **options).fit(X)
+
+
+def test_nothing_is_extrapolated_without_friction():
+    X = unequal_digits(60)
+    with pytest.raises(ValueError, match=r'n_iter="auto" needs friction, .*; use a number of iterations, or Dyn'):
+        eq.TSNE(optimizer=eq.Dynamics(friction=0), n_iter="auto").fit(X)
+    method = eq.TSNE(optimizer=eq.Dynamics(friction=0), n_iter=60, random_state=0, n_jobs=1).fit(X)
+    assert np.isnan(method.remaining_gain_) and np.isfinite(method.loss_)

@@ -87,6 +87,12 @@ def test_examples_in_docstrings(module):
     assert result.attempted and not result.failed
 
 
+def test_points_of_different_kinds_need_no_search(rng):
+    X, order = rng.normal(size=(40, 2)), rng.permutation(40)
+    found = spaces.is_isometric(distances(X), distances(X[order]), time_limit=1e-9)
+    np.testing.assert_array_equal(order[found.bijection], np.arange(40))
+
+
 def test_undecided_raises_timeout():
     with pytest.raises(TimeoutError, match=r"undecided after 1 assignments: .* raise time_limit, or compare them by"):
         spaces.is_isometric(ROOK, SHRIKHANDE, time_limit=1e-9)
@@ -171,3 +177,20 @@ def test_gromov_wasserstein_agrees_with_pot(rng):
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda X: spaces.is_isometric(X, X), "A"),
+        (lambda X: spaces.gromov_wasserstein(spaces.Euclidean(X), X), "B"),
+        (spaces.embeddability, "space"),
+    ],
+    ids=["is_isometric", "gromov_wasserstein", "embeddability"],
+)
+def test_tables_in_place_of_distances_name_the_remedy(function, name, rng):
+    remedy = rf"Pass a square matrix of distances, or equipoise.spaces.Euclidean\({name}\) for a table"
+    with pytest.raises(ValueError, match=rf"{name}: .* must be square, got shape \(6, 2\). {remedy}"):
+        function(rng.normal(size=(6, 2)))
+    with pytest.raises(ValueError, match=remedy):
+        function(rng.normal(size=(6, 6)) ** 2)

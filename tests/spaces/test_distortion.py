@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
+import equipoise as eq
 from equipoise.spaces import (
     Discrete,
     Euclidean,
@@ -112,3 +113,25 @@ def test_different_numbers_of_points_raise():
 def test_summary_of_one_point_raises():
     with pytest.raises(ValueError, match="space has 1 point; at least 2 are needed"):
         summarize_distortion(Discrete(1), Discrete(1))
+
+
+class Fitted:
+    """A fitted method, as far as measures need it."""
+
+    def fit(self, X):
+        return self
+
+    def __init__(self, Y, geometry):
+        self.embedding_, self.geometry_ = Y, geometry
+
+
+def test_fitted_methods_have_the_distances_of_their_geometry():
+    Y = np.array([[0.5, 1.0], [6.5, 1.0], [3.0, 4.5]])
+    torus = eq.geometry.Torus((7.0, 5.0))
+    D = torus.distance(Y[:, None], Y[None])
+    found = summarize_distortion(Precomputed(D), Fitted(Y, torus))
+    assert found.expansion == pytest.approx(1) and found.stress < 1e-20
+    assert is_isometry(Precomputed(D), Fitted(Y, torus)) and not is_isometry(Precomputed(D), Y)
+    assert is_isometry(Y, Fitted(Y, eq.geometry.Flat()))
+    with pytest.raises(ValueError, match=r"Y is the method PCA, which is not fitted; call fit\(X\) first"):
+        summarize_distortion(Y, eq.PCA())

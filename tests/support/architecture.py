@@ -28,7 +28,7 @@ LAYERS = {
     "kernels": "output kernels k(d2)",
     "divergences": "divergences between P and Q",
     "pair_losses": "losses F(k_x, k_y) of pairs of points",
-    "geometry": "where the map lives: flat space, the sphere, maps with a metric tensor",
+    "geometry": "where the map lives: flat space, the sphere, the torus, the hyperbolic plane, user-defined spaces",
     "linalg": "eigenvectors, PCA, Laplacians, Gram matrices, Nyström; one sign rule",
     "neighbors": "k nearest neighbours with measured recall, on the CPU and the GPU",
     "data": "what comes in from outside: readers, writers, checks, data sets, preparation",

@@ -35,6 +35,7 @@ def mesh(*size: int) -> _core.Mesh:
 def valid_calls() -> Iterator[tuple[str, dict[str, Any]]]:
     """Generate names of functions and classes of the core with arguments of a valid call, in float32 and float64."""
     yield "instruction_set", {}
+    yield "loop_seconds", {}
     yield "use_base_instruction_set", {"base": False}
     yield "Csr", {"indptr": np.array([0, 2, 3], np.int64), "indices": np.array([0, 1, 1], np.int32), "n_columns": 2}
     yield "Mesh", {"origin": np.zeros(2), "h": 1.0, "size": np.array([8, 8])}
@@ -45,8 +46,9 @@ def valid_calls() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "Kernel.tabulated", table()
     yield from geodesic_calls()
     yield from neighbor_calls()
+    yield from cell_calls()
     for dtype in (np.float32, np.float64):
-        for calls in (csr_calls, force_calls, mesh_calls, affinity_calls, stress_calls):
+        for calls in (csr_calls, force_calls, curved_calls, mesh_calls, affinity_calls, stress_calls):
             yield from calls(np.random.RandomState(0), dtype)
     yield from float32_calls(np.random.RandomState(0))
 
@@ -82,6 +84,26 @@ def force_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "momentum_step", {"gradient": gradient, **gains, **rates}
 
 
+def curved_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "Space.torus", {"period": np.array([2.0, 3.0])}
+    yield "Space.hyperbolic_plane", {"radius": 2.0}
+    kernels = _core.Kernel.gaussian(), _core.Kernel.tabulated(**table())
+    for space, d in ((_core.Space.torus(np.full(5, 2.0)), 5), (_core.Space.hyperbolic_plane(2.0), 2)):
+        Y = rng.standard_normal((N, d)).astype(dtype)
+        sums = {"potential": np.empty(N), "force": np.empty((N, d)), "threads": 2}
+        field = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, d)), "threads": 2}
+        for kernel in kernels:
+            of = {"space": space, "kernel": kernel}
+            for weights in (np.float32, np.float64):
+                yield "curved_edges_dense", {**of, "b": -1.0, "A": np.ones((N, N), weights), "Y": Y, **sums}
+                stored = {"A": graph(), "values": np.ones(N * K, weights), "targets": Y.copy(), "Y": Y}
+                yield "curved_edges_sparse", {**of, "b": -1.0, **stored, **sums}
+            yield "curved_field", {**of, "charges": np.ones((N, 2)), "targets": Y.copy(), "Y": Y, **field}
+    state = {"Y": rng.standard_normal((N, 2)).astype(dtype), "velocity": np.ones((N, 2), dtype), "threads": 2}
+    yield "hyperbolic_move", {"radius": 2.0, "step": np.ones((N, 2), dtype), **state}
+    yield "hyperbolic_translate", {"radius": 2.0, "c0": 0.5, "c1": -0.5, **state}
+
+
 def mesh_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for size in ((8,), (8, 9), (8, 9, 10), (128, 144)):  # the last is spread in strips
         d, nodes = len(size), int(np.prod(size))
@@ -95,6 +117,22 @@ def mesh_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         shape = (size[-1] + lines) // lines, int(np.prod([2 * s for s in size[:-1]])), lines
         frequencies, grids = np.ones(shape, dtype), np.ones((2, nodes), dtype)
         yield "convolve", {"mesh": mesh(*size), "frequencies": frequencies, "grid": grids, "threads": 2}
+        if size != (8, 9, 10):  # steps in three dimensions differ from those in two only in the mesh
+            yield from step_calls(rng, dtype, size, frequencies)
+
+
+def step_calls(rng: Any, dtype: Any, size: tuple[int, ...], frequencies: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    name, d = "MeshKernel32" if dtype == np.float32 else "MeshKernel64", len(size)
+    on_mesh = {"h": 1.0, "size": np.array(size), "frequencies": frequencies, "shift": 0.5, "at_zero": -1.0}
+    on_mesh |= {"radius": 2.0, **table()}
+    yield name, on_mesh
+    edges = {"edges": _core.Kernel.gaussian(), "A": graph(), "values": np.ones(N * K, np.float32)}
+    rule = {"rate": 0.1, "gain_up": 0.2, "gain_down": 0.8, "turned": 0.5, "min_gain": 0.01, "max_step": 5.0}
+    limits = {"lower": np.zeros(d), "upper": np.full(d, 100.0), "thin": 0.01, "tiny": 1e-9, "narrow": 0.0}
+    moving = {"U": rng.standard_normal((N, d)).astype(np.float32)}
+    moving |= {key: np.ones((N, d), np.float32) for key in ("velocity", "gain")}
+    factors = {"pull": 1.0, "push": -1.0, "momentum": np.full(3, 0.5), "seconds": 1.0, "threads": 2}
+    yield "mesh_steps", {"kernel": getattr(_core, name)(**on_mesh), **edges, **rule, **limits, **factors, **moving}
 
 
 def affinity_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -127,6 +165,11 @@ def stress_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    Y = rng.standard_normal((N, 2)).astype(np.float32)
+    rings = {"reach": 0.5, "angles": np.linspace(0, 6, N), "starts": np.array([0, 4, 4, N])}
+    out = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, 2)), "threads": 2}
+    near = {"space": _core.Space.hyperbolic_plane(2.0), **table(), **rings, "targets": Y.copy(), "Y": Y}
+    yield "polar_near", {**near, "charges": np.ones((N, 2)), **out}
     for d in (1, 2, 3, 9):
         Y = rng.standard_normal((N, d)).astype(np.float32)
         edges = {"kernel": _core.Kernel.gaussian(), "A": graph(), "values": np.ones(N * K, np.float32)}
@@ -142,16 +185,16 @@ def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         push = law.pop("segments")
         tables = {"pull": np.concatenate([push, push]), "push": push, **law, "level": levels}
         yield "sampled_pairs_step", {**step, **tables, **rates, **numbers}
+    yield "center", {"U": Y, "out": np.empty_like(Y), "threads": 2}
+    yield "total", {"x": np.ones(9000), "threads": 2}
     yield "condensed_distances", {"X": Y, "out": np.empty(N * (N - 1) // 2, np.float32), "threads": 2}
 
 
 def neighbor_calls() -> Iterator[tuple[str, dict[str, Any]]]:
     rng = np.random.RandomState(0)
     X, found = rng.standard_normal((N, 5)), np.zeros((N, K), np.int32)
-    yield "pair_distances", {"X": X, "neighbors": found, "d2": np.empty((N, K)), "threads": 2}
-    for columns in (N, 200):  # 200 is enough for classes of values
-        dots, norms = rng.standard_normal((2, columns)).astype(np.float32), np.ones(columns, np.float32)
-        yield "nearest", {"dots": dots, "norms": norms, "out": np.empty((2, K), np.int32)}
+    rows = np.arange(N, dtype=np.int32)
+    yield "pair_distances", {"X": X, "neighbors": found, "rows": rows, "d2": np.empty((N, K)), "threads": 2}
     for n, k in ((N, K), (N, 11), (600, 5), (600, 30), (600, 300)):  # every way of bounding and of counting
         X = rng.standard_normal((n, 5))
         D = ((X[:2, None] - X) ** 2).sum(axis=2)
@@ -163,6 +206,36 @@ def neighbor_calls() -> Iterator[tuple[str, dict[str, Any]]]:
             call = {"exact": exact, "n": n, "values": values, **rows}
             yield f"nearest_of_{source}", {**call, "out": np.empty((2, k), np.int32)}
             yield f"ranks_of_{source}", {**call, "others": others, "out": np.empty((2, k), np.int32)}
+
+
+def cell_calls() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Two cells of points, each of which sees both."""
+    rng = np.random.RandomState(0)
+    for n, k in ((N, K), (6000, 20)):  # 6,000 points are several chunks
+        X, half = rng.standard_normal((n, 5)).astype(np.float32), n // 2
+        ids = np.full((-(-n // _core.PANEL), _core.PANEL), -1, np.int32)
+        ids.reshape(-1)[:n] = np.arange(n)
+        data, norms = np.zeros((len(ids), 5, _core.PANEL), np.float32), np.zeros(ids.shape, np.float32)
+        yield "pack_panels", {"X": X, "ids": ids, "data": data, "norms": norms, "threads": 2}
+        _core.pack_panels(X, ids, data, norms, 1)
+        ends = np.array([0, half, n])
+        members = _core.Csr(ends, np.arange(n, dtype=np.int32), n)
+        near = _core.Csr(np.array([0, 2, 4]), np.array([0, 1, 0, 1], np.int32), 2)
+        panels = {"data": data, "norms": norms, "ids": ids, "ends": ends}
+        for own, is_sorted in ((np.empty(0, np.int32), True), (np.arange(n, dtype=np.int32), False)):
+            queries = {"queries": X.copy(), "self": own, "members": members, "near": near, "first": 1, "last": 9}
+            rest = {"sorted": is_sorted, "out": np.empty((n, k), np.int32), "threads": 2}
+            yield "nearest_in_groups", {**panels, **queries, **rest}
+    listed = np.tile(np.arange(2, dtype=np.int32), (n, 1))
+    cells = {"centres": X[:2].copy(), "listed": listed, "members": members, "ends": ends}
+    yield "group_means", {"X": X, "members": members, "means": np.empty((2, 5), np.float32), "threads": 2}
+    ranks = {"cells": np.arange(2, dtype=np.int32), "ranks": np.empty((2, 2), np.int32)}
+    yield "cell_ranks", {**cells, **ranks, "threads": 2}
+    for count, size in ((1, 0), (2, 4)):
+        lists = {"indptr": np.array([0, 2, 4]), "indices": np.empty(size, np.int32)}
+        yield "cells_in_reach", {**cells, "count": count, "least": n, **lists, "threads": 2}
+    pairs = {"queries": X[:2].copy(), "listed": np.zeros((2, K), np.int32), "d2": np.empty((2, K), np.float32)}
+    yield "listed_distances", {"X": X[:N].copy(), **pairs, "threads": 2}
 
 
 def geodesic_calls() -> Iterator[tuple[str, dict[str, Any]]]:
