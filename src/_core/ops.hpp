@@ -67,7 +67,7 @@ struct Backend {
     bool (*edges_to)(const Kernel &, const Weights &A, Points<float> targets, Points<float> Y, double *force,
                      int threads);
     // Add the pairs of the hyperbolic plane closer than rings.reach.
-    void (*polar_near)(const Space &, const Table &, const Rings &, Points<float> targets, Points<float> Y, Charges,
+    void (*polar_near)(const Space &, const Table &, double reach, Points<float> targets, Points<float> Y, Charges,
                        FieldSums, int threads);
     // Write the map to `out` after the edges due before `until` have acted; the graph stores the period of each edge.
     void (*negatives_step)(const Negatives &, const Membership &, const Weights &graph, const float *degrees,

@@ -115,14 +115,6 @@ struct Space {
     double radius = 1;
 };
 
-// Points of the hyperbolic plane, sorted by rings of width `reach` around the origin and by angle in each ring.
-struct Rings {
-    double reach = 1;
-    const double *angles = nullptr;        // (n,), in [0, 2π)
-    const std::int64_t *starts = nullptr;  // (count + 1,)
-    std::int64_t count = 0;
-};
-
 // The pattern of a CSR matrix. bind/csr.cpp checks it once, when it is created from arrays.
 struct Csr {
     std::int64_t rows = 0, columns = 0;

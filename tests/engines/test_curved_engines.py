@@ -8,9 +8,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from support.cases import KERNELS, UserKernel, relative_error
 
+from equipoise import _core
 from equipoise.engines import Exact, Reference, choose_engine, make_engine
 from equipoise.engines.curved_exact import CurvedEdges
-from equipoise.engines.mesh.polar_mesh import MARGIN, PolarPlan, PolarSource, PolarTransform, collocation, polar_plan
+from equipoise.engines.mesh.plan import split
+from equipoise.engines.mesh.polar_mesh import (
+    MARGIN,
+    PolarPlan,
+    PolarSource,
+    PolarTransform,
+    collocation,
+    polar_near_table,
+    polar_plan,
+)
 from equipoise.engines.mesh.torus_mesh import TorusPlan, fold, torus_plan, unfold
 from equipoise.geometry import HyperbolicPairs, TorusPairs, UserGeometry
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
@@ -80,6 +90,37 @@ def test_results_do_not_depend_on_threads(pairs, rng):
             for a, b in zip(one.field(Y, kernel), two.field(Y, kernel), strict=True):
                 assert_array_equal(a, b)
             assert_array_equal(*(e.edges(Y, A, kernel, -1.0, potential=False)[1] for e in (one, two)))
+
+
+@pytest.mark.parametrize("radius", [3.0, 40.0, 1e9])
+@pytest.mark.parametrize("reach", [0.5, 4.0, 30.0])
+def test_near_pairs_agree_with_the_reference(radius, reach, rng):
+    n, pairs = 700, HyperbolicPairs(radius)
+    largest = min(8 * radius, 40.0)
+    Y = disk(radius, largest, rng, n) if radius < 1e3 else rng.standard_normal((n, 2)) * 10
+    Y[0], Y[1:4] = 0, Y[4]
+    Y = Y.astype(np.float32)
+    for targets, c in ((Y, np.ones((n, 1))), (Y[::5] * np.float32(0.97), rng.uniform(size=(n, 3)))):
+        table = polar_near_table(StudentT(), reach, pairs)
+        found = [(np.zeros((len(targets), c.shape[1])), np.zeros((len(targets), c.shape[1], 2))) for _ in range(2)]
+        for threads, out in enumerate(found, 1):
+            _core.polar_near(pairs.native(), *table, reach, targets, Y, c, *out, threads)
+        d2, v = pairs.between(targets[:, None].astype(float), Y.astype(float))
+        near = split(StudentT(), reach)
+        assert_allclose(found[0][0], near.near(d2) @ c, rtol=1e-4, atol=1e-5)
+        force = np.einsum("ij,ijk,jq->iqk", near.near_slope(d2), v, c)
+        assert relative_error(found[0][1], force) < 2e-4
+        for one, two in zip(*found, strict=True):
+            assert_array_equal(one, two)
+
+
+def test_edges_far_from_the_origin_keep_their_digits(rng):
+    pairs = HyperbolicPairs(32.0)
+    Y = rng.standard_normal((N, 2)) * 0.5 / np.sinh(8) * 8 + [250, 30]  # 8 radii from the origin, of width 0.5 there
+    Y[:, 0] += 0.5 * rng.standard_normal(N)
+    Y, A = Y.astype(np.float32), weights(rng).astype(np.float32)
+    true = Reference(pairs).edges(Y.astype(float), A, StudentT(), -1.0, potential=False)[1]
+    assert relative_error(CurvedEdges(1, pairs).edges(Y, A, StudentT(), -1.0, potential=False)[1], true) < 1e-4
 
 
 def disk(R, largest, rng, n):

@@ -1,4 +1,4 @@
-"""Equations (H1) to (H15) of docs/math.md, section 21, written out in float64, agree with the code."""
+"""Equations (H1) to (H16) of docs/math.md, section 21, written out in float64, agree with the code."""
 
 from __future__ import annotations
 
@@ -252,18 +252,17 @@ def test_h12_near_pairs(rng):
     r, t = polar_coordinates(Y)
     d2, v = HyperbolicPairs(R).between(Y[:, None], Y)
     i, j = np.nonzero((d2 < reach**2) & ~np.eye(n, dtype=bool))
-    p, q = (r[i] // reach), (r[j] // reach)
-    assert (np.abs(p - q) <= 1).all()
-    bound = np.sinh(reach / (2 * R)) ** 2
-    assert (np.sin((t[i] - t[j]) / 2) ** 2 * np.sinh(r[i] / R) * np.sinh(q * reach / R) <= bound * (1 + 1e-12)).all()
-    order = np.lexsort([t, r // reach])
-    starts = np.searchsorted(r[order] // reach, np.arange(int(r.max() // reach) + 2)).astype(np.int64)
+    ring = reach / 2
+    p, q = r[i] // ring, r[j] // ring
+    assert (np.abs(p - q) <= 2).all()
+    between = np.maximum(np.abs(p - q) - 1, 0) * ring
+    bound = np.sinh(reach / (2 * R)) ** 2 - np.sinh(between / (2 * R)) ** 2
+    sines = np.sinh(p * ring / R) * np.sinh(q * ring / R)
+    assert (np.sin((t[i] - t[j]) / 2) ** 2 * sines <= bound * (1 + 1e-12)).all()
     table = polar_near_table(KERNEL, reach, HyperbolicPairs(R))
     potential, half = np.zeros((n, 1)), np.zeros((n, 1, 2))
     points, ones = Y.astype(np.float32), np.ones((n, 1))
-    _core.polar_near(
-        HyperbolicPairs(R).native(), *table, reach, t[order], starts, points, points[order], ones, potential, half, 1
-    )
+    _core.polar_near(HyperbolicPairs(R).native(), *table, reach, points, points, ones, potential, half, 1)
     near = split(KERNEL, reach)
     assert_allclose(potential[:, 0], near.near(d2).sum(axis=1), rtol=1e-4)
     assert relative_error(half[:, 0], (near.near_slope(d2)[..., None] * v).sum(axis=1)) < 1e-4
@@ -283,3 +282,16 @@ def test_h13_to_h15_flat_limits(size, rng):
     assert_allclose(Hyperbolic(size).map(x), x / (2 * size), atol=20 / size**3)
     assert np.abs(x - y).max() < size / 2
     assert_allclose(TorusPairs((size, size)).between(x, y)[1], x - y, atol=1e-13 * size)
+
+
+def test_h16_pairs_in_the_disk(points):
+    (r, e, _), (q, f, _) = map(polar, points)
+    y, z = np.tanh(r / 2) * e, np.tanh(q / 2) * f
+    w, other = 1 / (1 - (y**2).sum(axis=1, keepdims=True)), 1 / (1 - (z**2).sum(axis=1, keepdims=True))
+    D = y - z
+    x = 4 * R**2 * w * other * (D**2).sum(axis=1, keepdims=True)
+    ratio = np.sinh(r) / r
+    half = 2 * R * other * (ratio * D + (1 - ratio) * (D * e).sum(axis=1, keepdims=True) * e) + x / (2 * R) * y
+    s, gradient = HyperbolicPairs(R).chord(points[0] / R, points[1] / R)
+    assert_allclose(x[:, 0], 4 * R**2 * s, rtol=1e-9)
+    assert_allclose(half, 2 * R * gradient, rtol=1e-7, atol=1e-9)

@@ -166,9 +166,8 @@ def stress_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     Y = rng.standard_normal((N, 2)).astype(np.float32)
-    rings = {"reach": 0.5, "angles": np.linspace(0, 6, N), "starts": np.array([0, 4, 4, N])}
     out = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, 2)), "threads": 2}
-    near = {"space": _core.Space.hyperbolic_plane(2.0), **table(), **rings, "targets": Y.copy(), "Y": Y}
+    near = {"space": _core.Space.hyperbolic_plane(2.0), **table(), "reach": 0.5, "targets": Y.copy(), "Y": Y}
     yield "polar_near", {**near, "charges": np.ones((N, 2)), **out}
     for d in (1, 2, 3, 9):
         Y = rng.standard_normal((N, d)).astype(np.float32)

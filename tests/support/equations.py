@@ -60,4 +60,5 @@ ELSEWHERE = {
     "H13": "geometry/test_geometry_equations.py::test_h13_to_h15_flat_limits",
     "H14": "geometry/test_geometry_equations.py::test_h13_to_h15_flat_limits",
     "H15": "geometry/test_geometry_equations.py::test_h13_to_h15_flat_limits",
+    "H16": "geometry/test_geometry_equations.py::test_h16_pairs_in_the_disk",
 }

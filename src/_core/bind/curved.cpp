@@ -98,29 +98,22 @@ template <class R> void bind_curved_field(nb::module_ &m) {
 void bind_polar_near(nb::module_ &m) {
     m.def(
         "polar_near",
-        [](const eq::Space &space, Segments segments, int first, float scale, double reach, Vector<double> angles,
-           Vector<std::int64_t> starts, Matrix<float> targets, Matrix<float> Y, Matrix<double> charges,
-           OutMatrix<double> potential, OutCube half_gradient, int threads) {
-            const std::int64_t n = std::int64_t(Y.shape(0)), count = std::int64_t(starts.shape(0)) - 1;
+        [](const eq::Space &space, Segments segments, int first, float scale, double reach, Matrix<float> targets,
+           Matrix<float> Y, Matrix<double> charges, OutMatrix<double> potential, OutCube half_gradient, int threads) {
             require(space.kind == eq::Space::Kind::hyperbolic && Y.shape(1) == 2 && targets.shape(1) == 2,
                     "targets and Y must have two columns, in the hyperbolic plane");
             require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, 2)");
-            require(angles.shape(0) == Y.shape(0), "angles must have one element per row of Y");
             require(reach > 0 && std::isfinite(reach), "reach must be positive and finite");
-            require(count >= 0 && starts(0) == 0 && starts(count) == n, "starts must begin with 0 and end with n");
-            for (std::int64_t q = 0; q < count; ++q)
-                require(starts(q) <= starts(q + 1), "starts must not decrease");
+            const eq::Points<float> at = check_targets(space, targets, Y);
             const auto out = field_sums(targets.shape(0), charges.shape(1), 2, potential, half_gradient);
-            keep_apart(starts, potential, half_gradient);
             const eq::Table table = make_table(segments, first, scale);
-            const eq::Rings rings{reach, angles.data(), starts.data(), count};
             eq::ReleaseGil release;
-            backend().polar_near(space, table, rings, points(targets), points(Y), as_charges(charges), out, threads);
+            backend().polar_near(space, table, reach, at, points(Y), as_charges(charges), out, threads);
         },
-        "space"_a, array("segments"), "first"_a, "scale"_a, "reach"_a, array("angles"), array("starts"),
-        array("targets"), array("Y"), array("charges"), array("potential"), array("half_gradient"), "threads"_a,
-        "Add the pairs of the hyperbolic plane closer than `reach` to Φ and ½∇Φ at the targets. Y is sorted by rings of"
-        " this width, ring q from starts[q], and by angle.");
+        "space"_a, array("segments"), "first"_a, "scale"_a, "reach"_a, array("targets"), array("Y"), array("charges"),
+        array("potential"), array("half_gradient"), "threads"_a,
+        "Add the pairs of the hyperbolic plane closer than `reach` to Φ and ½∇Φ at the targets. A point at a target"
+        " contributes too.");
 }
 
 template <class R> void bind_hyperbolic_steps(nb::module_ &m) {

@@ -1,5 +1,7 @@
 // Pairs of points in flat space, on the torus and in the hyperbolic plane: squared distances and directions.
 #pragma once
+#include <cmath>
+
 #include "primitives/kernels.hpp"
 #include "primitives/sparse_edges.hpp"
 #include "primitives/tiles.hpp"
@@ -225,57 +227,89 @@ template <int W> struct TorusRows {
     EQ_INLINE void finish(const float *, double *) const {}
 };
 
-// Rows of a point: r, sinh r and the unit vector e. cosh r and sinh(r)/r of a target follow from them.
+// Points of the hyperbolic plane in the Poincaré disk, y = tanh(r/2) e with r in units of R, as rows of 4 numbers: y as
+// integer multiples of a unit, w = 1/(1 - |y|²) = cosh²(r/2), and sinh(r)/r. Differences of integers are exact, so that
+// near points far out keep their digits. With D = y_i - y_j the pairs are (docs/math.md, section 21)
+//   x = 4R² w_i w_j |D|²,   ½ ∂x/∂u_i = 2R [z w_j D + (1 - z) w_j <D, e> e] + x/(2R) y_i,   z = sinh(r_i)/r_i.
+// The three components are w_j D in units, and x.
 struct HyperbolicRows {
-    static constexpr int COMPONENTS = 2;
+    static constexpr int COMPONENTS = 3;
     struct Target {
-        float r, s, a, b, c, z;
+        std::int32_t y[2];
+        float factor;  // 4R² w_i unit²
+        float z;
     };
-    float radius;
+    double radius, unit;
+
     EQ_INLINE Target prepare(const float *row) const {
-        const float r = row[0], s = row[1];
-        return {r, s, row[2], row[3], __builtin_sqrtf(1.0f + s * s), r > 0 ? s / r : 1.0f};
+        Target at;
+        std::memcpy(at.y, row, sizeof at.y);
+        at.factor = float(4 * radius * radius * unit * unit) * row[2];
+        at.z = row[3];
+        return at;
     }
     EQ_INLINE Vector compare(const Target &at, const Vector *y, Vector *diff) const {
-        const Vector da = at.a - y[2], db = at.b - y[3], g = 0.25f * (da * da + db * db) * y[1];
-        Vector h, product;  // sinh((r_i - r_j)/2), and times cosh
-        sinh_and_product(0.5f * (at.r - y[0]), &h, &product);
-        diff[0] = 2 * radius * (product + at.c * g);
-        diff[1] = radius * at.z * y[1] * (at.b * y[2] - at.a * y[3]);
-        return 4 * radius * radius * (h * h + at.s * g);
-    }
-    // sinh x and sinh x cosh x. Most neighbours have similar radii: up to |x| = 1.5 the series is exact to rounding.
-    static EQ_INLINE void sinh_and_product(Vector x, Vector *h, Vector *product) {
-        const Vector x2 = x * x;
-        if (none(Integers(x2 > Vector{} + 2.25f))) {
-            Vector series = 1.0f + x2 * (1.0f / 110);
-            series = 1.0f + x2 * (1.0f / 72) * series;
-            series = 1.0f + x2 * (1.0f / 42) * series;
-            series = 1.0f + x2 * (1.0f / 20) * series;
-            *h = x * (1.0f + x2 * (1.0f / 6) * series);
-            *product = *h * root(1.0f + *h * *h);
-            return;
-        }
-        const Vector grown = expm1(x);
-        *h = 0.5f * (grown + grown / (grown + 1.0f));
-        *product = *h * (grown + 1.0f - *h);
+        const Vector a = floats(at.y[0] - bits<Integers>(y[0])), b = floats(at.y[1] - bits<Integers>(y[1]));
+        diff[0] = y[2] * a;
+        diff[1] = y[2] * b;
+        return diff[2] = at.factor * (diff[0] * a + diff[1] * b);
     }
     EQ_INLINE void finish(const Target &at, double *v) const {
-        const double along = v[0], across = v[1];
-        v[0] = along * at.a - across * at.b;
-        v[1] = along * at.b + across * at.a;
+        const double a = at.y[0], b = at.y[1], norm2 = a * a + b * b, scale = 2 * radius * unit, z = at.z;
+        const double along = norm2 > 0 ? (1 - z) * (v[0] * a + v[1] * b) / norm2 : 0;
+        const double more = scale * along + v[2] * unit / (2 * radius);
+        v[0] = scale * z * v[0] + more * a;
+        v[1] = scale * z * v[1] + more * b;
     }
 };
 
-inline void hyperbolic_rows(Points<float> Y, double radius, float *out, int threads) {
-    parallel_for(Y.n, 1024, threads, [&](std::int64_t first, std::int64_t last, int) {
-        for (std::int64_t i = first; i < last; ++i) {
-            const HyperbolicPoint at(Y.row(i)[0] / radius, Y.row(i)[1] / radius);
-            const double values[4] = {at.r, at.sinh, at.e[0], at.e[1]};
-            for (int c = 0; c < 4; ++c) out[4 * i + c] = float(values[c]);
-        }
-    });
+// The largest |u|² of points, ignoring NaN.
+inline double largest_square(Points<float> Y) {
+    double largest = 0;
+    for (std::int64_t i = 0; i < Y.n; ++i) {
+        const double a = Y.row(i)[0], b = Y.row(i)[1], square = a * a + b * b;
+        largest = square > largest ? square : largest;
+    }
+    return largest;
 }
+
+// The rows of targets and of points, in a common unit. Targets without data are the points.
+struct HyperbolicTable {
+    HyperbolicRows space;
+    Buffer<float> own, rows;
+    const float *targets;
+
+    HyperbolicTable(double radius, Points<float> T, Points<float> Y, int threads)
+        : space{radius, unit_of(radius, T, Y)}, own(T.data == nullptr ? 1 : 4 * T.n, UNINITIALIZED),
+          rows(4 * Y.n, UNINITIALIZED), targets(T.data == nullptr ? rows.data : own.data) {
+        fill(Y, rows.data, threads);
+        if (T.data != nullptr) fill(T, own.data, threads);
+    }
+
+private:
+    static constexpr double LARGEST = 1e9;  // the largest |y| in units, up to rounding: differences fit in 32 bits
+
+    static double unit_of(double radius, Points<float> T, Points<float> Y) {
+        const double own = T.data == nullptr ? 0 : largest_square(T), other = largest_square(Y);
+        const double extent = std::tanh(std::sqrt(own > other ? own : other) / (2 * radius));
+        return extent > 0 ? extent / LARGEST : 1.0;
+    }
+    void fill(Points<float> Y, float *out, int threads) const {
+        const double inverse = 1 / space.unit;
+        parallel_for(Y.n, 1024, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t i = first; i < last; ++i) {
+                const HyperbolicPoint at(Y.row(i)[0] / space.radius, Y.row(i)[1] / space.radius);
+                const double tanh = at.sinh / (1 + at.cosh);  // of r/2
+                for (int c = 0; c < 2; ++c) {
+                    const double y = nearest_integer(tanh * at.e[c] * inverse);
+                    out[4 * i + c] = bits<float>(std::int32_t(std::fabs(y) < 1.05 * LARGEST ? y : 0));  // NaN: 0
+                }
+                out[4 * i + 2] = float(0.5 * (1 + at.cosh));
+                out[4 * i + 3] = float(at.sinhc());
+            }
+        });
+    }
+};
 
 // Edges with b = -1 in a curved space, as sparse_edges(); in the hyperbolic plane for tables only.
 inline bool curved_sparse_edges(const Space &space, const Kernel &kernel, const Weights &A, Points<float> targets,
@@ -284,12 +318,8 @@ inline bool curved_sparse_edges(const Space &space, const Kernel &kernel, const 
     if (Y.d > 4 || (hyperbolic && kernel.family != Kernel::Family::tabulated)) return false;
     if (hyperbolic)
         return with_edge_kernel(kernel, potential, [&](auto k, auto with_potential) {
-            Buffer<float> rows(4 * Y.n), own(4 * targets.n);
-            hyperbolic_rows(Y, space.radius, rows.data, threads);
-            hyperbolic_rows(targets, space.radius, own.data, threads);
-            sparse_rows<4, decltype(with_potential)::value>(
-                k, HyperbolicRows{float(space.radius)}, A, targets.data == nullptr ? rows.data : own.data, rows.data, 2,
-                out, threads);
+            const HyperbolicTable in(space.radius, targets, Y, threads);
+            sparse_rows<4, decltype(with_potential)::value>(k, in.space, A, in.targets, in.rows.data, 2, out, threads);
         });
     return with_edge_kernel(kernel, potential, [&](auto k, auto with_potential) {
         const PaddedPoints rows(Y, threads);

@@ -35,7 +35,7 @@ struct LookUp {
 };
 
 // How a target, prepared once, is compared with 8 points, given as rows of W floats: fills `diff` and returns d2. `diff`
-// has COMPONENTS vectors, and `finish` completes their sums.
+// has COMPONENTS vectors, and `finish` turns their sums into the force.
 template <int W> struct FlatRows {
     static constexpr int COMPONENTS = W;
     EQ_INLINE const float *prepare(const float *target) const { return target; }
@@ -94,8 +94,10 @@ void sparse_rows(const K &k, const S &space, const Weights &A, const float *targ
             }
             add(index, weights, 1);
         }
-        for (int c = 0; c < d; ++c) force[i * d + c] = total(sum[c]);
-        space.finish(target, force + i * d);
+        double sums[COMPONENTS];
+        for (int c = 0; c < COMPONENTS; ++c) sums[c] = total(sum[c]);
+        space.finish(target, sums);
+        for (int c = 0; c < d; ++c) force[i * d + c] = sums[c];
         if constexpr (POTENTIAL) potential[i] = total(psi);
     };
     parallel_for(n, 256, threads, [&](std::int64_t first, std::int64_t last, int) {

@@ -14,38 +14,7 @@ EQ_INLINE Vector load(const float *x) {
     return v;
 }
 
-EQ_INLINE Vector root(Vector x) {
-    for (int t = 0; t < 8; ++t) x[t] = __builtin_sqrtf(x[t]);
-    return x;
-}
-
-// Whether a comparison holds for none of 8 elements.
-EQ_INLINE bool none(Integers holds) {
-    typedef std::int64_t Longs __attribute__((vector_size(32)));
-    const Longs pairs = bits<Longs>(holds);
-    return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) == 0;
-}
-
-// e^x - 1 for 8 arguments between -87 and 88, as expm1() in vecmath.hpp.
-EQ_INLINE Vector expm1(Vector argument) {
-    const Vector low = Vector{} - 87.0f, high = Vector{} + 88.0f, near = Vector{} + 0.35f;
-    Vector x = argument > low ? argument : low;
-    x = x < high ? x : high;
-    const Vector shifted = x * 1.44269504f + 12582912.0f, q = shifted - 12582912.0f;
-    const Vector f = (x - q * 0.693145752f) - q * 1.42860677e-6f;
-    Vector p = f * (1.0f / 5040) + 1.0f / 720, series = x * (1.0f / 8) + 1.0f;
-    p = p * f + 1.0f / 120;
-    p = p * f + 1.0f / 24;
-    p = p * f + 1.0f / 6;
-    p = p * f + 0.5f;
-    p = p * f + 1.0f;
-    p = p * f + 1.0f;
-    const Vector large = p * bits<Vector>((bits<Integers>(shifted) << 23) + 0x3F800000) - 1.0f;
-#pragma GCC unroll 8
-    for (int i = 7; i >= 2; --i) series = series * (x * (1.0f / float(i))) + 1.0f;
-    const Vector small = x * series;
-    return (x < near) & (x > -near) ? small : large;
-}
+EQ_INLINE Vector floats(Integers x) { return __builtin_convertvector(x, Vector); }
 
 EQ_INLINE double total(Vector x) {
     double sum = 0;

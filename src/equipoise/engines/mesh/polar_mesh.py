@@ -229,7 +229,7 @@ class PolarTransform:
         inner = self._convolved(fold(grid[: m * nodes].reshape(m, *size), 2), n_threads)
         grid[: m * nodes] = unfold(inner, 2).ravel()
         shift = self.shift * source.charges.sum(axis=0)
-        near = self._sorted(source) if self.near is not None else None
+        Y = np.ascontiguousarray(source.Y, dtype=np.float32)
 
         def at(targets: Array) -> tuple[Array, Array]:
             r, t = own if targets is source.Y else polar_coordinates(targets)
@@ -242,25 +242,14 @@ class PolarTransform:
             along, across = half[:, :, 0] / h, half[:, :, 1] * (angles / (2 * np.pi) / r)[:, None]
             x, y = x[:, None], y[:, None]
             half = np.stack([along * x - across * y, along * y + across * x], axis=-1)
-            if near is not None:
-                table = polar_near_table(self.kernel, self.plan.reach, self.pairs)
-                T = np.ascontiguousarray(targets, dtype=np.float32)
-                _core.polar_near(self.pairs.native(), *table, *near[:3], T, *near[3:], potential, half, n_threads)
+            if self.near is not None:
+                table, reach = polar_near_table(self.kernel, self.plan.reach, self.pairs), self.plan.reach
+                T = Y if targets is source.Y else np.ascontiguousarray(targets, dtype=np.float32)
+                space = self.pairs.native()
+                _core.polar_near(space, *table, reach, T, Y, source.charges, potential, half, n_threads)
             return potential, 2 * half
 
         return at
-
-    def _sorted(self, source: PolarSource) -> tuple[float, Array, Array, Array, Array]:
-        """Return the width of the rings, and the points sorted by ring and angle.
-
-        These are their angles, the first point of each ring, Y and the charges.
-        """
-        r, t = polar_coordinates(source.Y)
-        ring = np.floor(r / self.plan.reach)
-        order = np.argsort(8 * ring + t)
-        starts = np.searchsorted(ring[order], np.arange(int(ring.max()) + 2)).astype(np.int64)
-        Y = np.ascontiguousarray(source.Y[order], dtype=np.float32)
-        return self.plan.reach, t[order], starts, Y, np.ascontiguousarray(source.charges[order])
 
     def _nodes(self, r: Array, t: Array) -> Array:
         """Return positions on the mesh, in mesh widths from the origin and the angle 0."""
