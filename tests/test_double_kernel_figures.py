@@ -1,4 +1,4 @@
-"""Figures 4 to 6 and 8 of Draganov & Dohn 2024 on few points, by benchmarks/papers/double_kernel.py."""
+"""Figures 4 to 6 and 8 of Draganov & Dohn 2024 on few points, by benchmarks/papers/double_kernel_runs.py."""
 
 import zipfile
 from functools import cache
@@ -26,13 +26,13 @@ SIZES = {  # rows, columns and classes in appendix B.1, at most 1000 rows
 
 @pytest.fixture(scope="module")
 def paper():
-    """Return the module that repeats the figures."""
+    """Return the module with the runs behind the figures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCHMARKS))
         patch.syspath_prepend(str(BENCHMARKS / "papers"))
-        import double_kernel
+        import double_kernel_runs
 
-        yield double_kernel
+        yield double_kernel_runs
 
 
 @pytest.fixture(scope="module")

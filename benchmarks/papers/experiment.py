@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,9 @@ class Task:
             method.set_params(perplexity=min(PERPLEXITY, len(X) // 4))
         if isinstance(method.init, str) and method.init == "auto":
             method.set_params(init=INIT)
-        return method.fit(X)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the loss rose", UserWarning)  # published learning rates can be too large
+            return method.fit(X)
 
 
 class Ledger:

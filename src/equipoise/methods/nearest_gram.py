@@ -19,6 +19,7 @@ from ..geometry import Flat
 from ..inputs import Input
 from ..linalg.gram import Factor, Gram
 from ..linalg.landmark_choice import Approximation, Error, FromDistances, LandmarkPlan, choose_landmarks
+from ..linalg.nystrom import Landmarks
 from ..linalg.pca import one_blas_thread
 from ..objectives import GramLoss
 from .closed_form import ClassicalEmbedding, Model
@@ -69,7 +70,7 @@ class Scaling(ClassicalEmbedding):
     n_landmarks: int | None = None
     sampling: str = "uniform"
     eps: float | None = None
-    _landmarks: Any = None
+    _landmarks = cast("Landmarks | None", None)  # no annotation, which would make it a parameter
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
