@@ -50,11 +50,18 @@ def limited_distortion(D: Array, dimensions: Array) -> Array:
     kappa = np.sqrt(np.clip(kappa2, 0.0, 1 - n * EPS)) * (1 - n * EPS)
     by_rank = np.sqrt((1 + kappa) / (1 - kappa))
     _, separation, diameter = greedy_order(D, n)
-    m = np.arange(1, n + 1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        shape = np.where(diameter > 0, separation / diameter, 0.0)[:, None]
-    packing = shape * (m ** (1 / d) - 1) / np.sqrt(2 * d / (d + 1))
-    return np.maximum(np.maximum(by_rank, packing.max(axis=0) * (1 - 8 * EPS)), 1.0)
+        shape = np.where(diameter > 0, separation / diameter, 0.0)[1:]
+    packing = np.array([(shape * least_ratios(n, float(k))).max(initial=0.0) for k in d])
+    return np.maximum(np.maximum(by_rank, packing * (1 - 8 * EPS)), 1.0)
+
+
+def least_ratios(n: int, d: float) -> Array:
+    """Return lower bounds of the largest over the smallest distance among k = 2, …, n points in ℝᵈ, eq. (S6)."""
+    k = np.arange(2, n + 1)
+    ratios = np.maximum(k ** (1 / d) - 1, 1.0)
+    ratios[k >= d + 2] = np.maximum(ratios[k >= d + 2], np.sqrt(1 + 2 / d))
+    return ratios
 
 
 def greedy_order(D: Array, m: int) -> tuple[Array, Array, Array]:

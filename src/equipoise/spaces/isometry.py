@@ -11,8 +11,11 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
+from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import is_positive, require
 from .gromov_wasserstein import distance_matrix_of
+
+BYTES_PER_PAIR = 130.0  # traced; a search among symmetric points adds one byte for each assignment
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ def is_isometric(A: Any, B: Any, tol: float = 1e-8, *, time_limit: float = 60.0)
     n = len(A)
     if len(B) != n:
         return Isometry(None, f"{plural(n, 'point')} and {plural(len(B), 'point')}")
+    require_memory(
+        BYTES_PER_PAIR * n * n, f"comparing {n:,} points", available_memory(), "use spaces.Restriction to fewer points"
+    )
     slack = tol * max(float(A.max()), float(B.max()))
     gaps = np.abs(np.sort(A, axis=None) - np.sort(B, axis=None))
     if gaps.max() > slack:

@@ -12,7 +12,7 @@ from scipy import linalg
 
 from ..._types import Array
 from ...linalg.pca import double_center, on_one_blas_thread
-from ...spaces.distortion_bounds import greedy_order
+from ...spaces.distortion_bounds import greedy_order, least_ratios
 from ...spaces.embeddability import embeddability
 from .metric import Metric, Misfit, Slope
 
@@ -111,7 +111,7 @@ def worst_case_bound(D: Array, d: int, residual: str = "absolute", weights: Arra
     if tail <= noise**2:  # the points embed in d dimensions
         return 0.0
     v = vectors[:, 0] if values[0] < -noise else np.zeros(len(D))
-    separations, ratios = greedy_order(D, len(D))[1][1:], _least_ratios(len(D), d)
+    separations, ratios = greedy_order(D, len(D))[1][1:], least_ratios(len(D), d)
 
     def is_possible(t: float) -> bool:
         return limits.negative_type(-v[i] * v[j], t) and limits.rank(tail, t) and limits.packing(separations, ratios, t)
@@ -160,11 +160,3 @@ class _Limits:
         low, _ = self._limits(separations, w, t)
         high = float(self._limits(self.delta.max(), w, t)[1])
         return bool((high >= ratios * low).all())
-
-
-def _least_ratios(n: int, d: int) -> Array:
-    """Return lower bounds of the largest over the smallest distance among k = 2, …, n points in d dimensions."""
-    k = np.arange(2, n + 1)
-    ratios = np.maximum(k ** (1 / d) - 1, 1.0)
-    ratios[k >= d + 2] = np.maximum(ratios[k >= d + 2], np.sqrt(1 + 2 / d))
-    return ratios
