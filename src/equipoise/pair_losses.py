@@ -150,9 +150,9 @@ class Contrastive(PairLoss):
     """F = −k_x log q − log(1 − q), q = k_y/(k_y + s): noise-contrastive estimation, from UMAP to t-SNE.
 
     q is the probability that a pair is a pair of neighbours and not a random pair, if k_y/Z is the probability of a
-    pair and each pair of neighbours comes with m random ones: s = m Z/n(n − 1). With s = 1 the maps are like those of
-    UMAP, and smaller s repel more. If Z is learned with the map, the maps approach those of t-SNE as m grows (Damrich
-    et al. 2023).
+    pair and each pair of neighbours comes with m random ones: s = m Z/n². With s = 1 the maps are like those of UMAP,
+    and smaller s repel more. If Z is learned with the map, the maps approach those of t-SNE as m grows (Damrich et al.
+    2023).
 
     Parameters
     ----------

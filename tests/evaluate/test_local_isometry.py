@@ -25,6 +25,29 @@ def globe(n):
     return np.column_stack([r * np.cos(turn), r * np.sin(turn), z])
 
 
+def test_l1_to_l4_point_by_point():
+    """Eq. (L1) to (L4) of docs/math.md, by least squares at each point of a map that is not linear."""
+    data = RNG.normal(size=(80, 3)) * [1, 0.8, 0.1]
+    Y, k = np.column_stack([data[:, 0] + data[:, 1] ** 2, np.sin(data[:, 1]) - 0.3 * data[:, 0]]), 9
+    found, loadings = eq.local_isometry(data, Y, n_neighbors=k), eq.axis_loadings(data, Y, n_neighbors=k)
+    L = []
+    for i in range(80):
+        near = np.argsort(np.linalg.norm(data - data[i], axis=1))[: k + 1]
+        centred = data[near] - data[near].mean(axis=0)
+        t = np.linalg.svd(centred)[2][:2]  # unit vectors of the principal components
+        design = np.column_stack([np.ones(k + 1), centred @ t.T])
+        J = np.linalg.lstsq(design, Y[near], rcond=None)[0][1:].T
+        sigma = np.linalg.svd(J)[1]
+        np.testing.assert_allclose(found.stretch[i], sigma, rtol=1e-9)
+        np.testing.assert_allclose(found.area[i], sigma[0] * sigma[1], rtol=1e-9)
+        np.testing.assert_allclose(found.anisotropy[i], sigma[0] / sigma[1], rtol=1e-9)
+        np.testing.assert_allclose(found.scale[i], np.sqrt(sigma[0] * sigma[1]), rtol=1e-9)
+        ratio = np.linalg.norm(Y[near[1:]] - Y[i], axis=1) / np.linalg.norm(data[near[1:]] - data[i], axis=1)
+        np.testing.assert_allclose([found.expansion[i], found.contraction[i]], [ratio.max(), ratio.min()], rtol=1e-9)
+        L.append(J @ t * data.std(axis=0))
+    np.testing.assert_allclose(loadings.median, np.median(L, axis=0), rtol=1e-9)
+
+
 @pytest.mark.parametrize("data", [X, X @ FLAT], ids=["plane", "plane in 7-D"])
 def test_linear_map_has_its_own_singular_values_everywhere(data):
     A = np.array([[2.0, 1.0], [0.0, 0.5]])

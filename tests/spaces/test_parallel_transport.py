@@ -1,8 +1,11 @@
 """Parallel transport unfolding: flat surfaces are exact, holes do not matter, new points, errors."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
 import equipoise as eq
@@ -24,6 +27,38 @@ def roll_with_hole(n):
 
 def mean_error(D, truth):
     return np.abs(D - truth).mean() / truth.mean()
+
+
+def test_t1_sums_along_shortest_paths():
+    """Eq. (T1) of docs/math.md, path by path, on a curved surface; the path back gives the same length."""
+    rng = np.random.default_rng(1)
+    flat = rng.random((60, 2))
+    X = np.column_stack([flat, flat[:, 0] ** 2 - 0.7 * flat[:, 1] ** 2])
+    space = ParallelTransport(X, 2, 8)
+    T, edges, d = space.tangents, space.paths.edges, space.matrix()
+    parents = dijkstra(edges, return_predecessors=True)[1]
+
+    def rotation(i, j):
+        U, _, Vt = np.linalg.svd(T[i].T @ T[j])
+        return U @ Vt
+
+    def edge(i, j):
+        e = X[j] - X[i]
+        v = T[i].T @ e + rotation(i, j) @ (T[j].T @ e)
+        return v * np.linalg.norm(e) / np.linalg.norm(v)
+
+    for start, end in rng.integers(0, 60, (40, 2)):
+        path = [end]
+        while path[-1] != start:
+            path.append(parents[start, path[-1]])
+        path.reverse()
+        for way in (path, path[::-1]):
+            turned, total = np.eye(2), np.zeros(2)
+            for i, j in pairwise(way):
+                total, turned = total + turned @ edge(i, j), turned @ rotation(i, j)
+            assert_allclose(np.linalg.norm(total), d[start, end], atol=1e-12)
+    assert np.abs(d - cdist(X, X)).max() > 0.01  # neither the straight line in space nor the path itself
+    assert np.abs(d - dijkstra(edges)).max() > 0.01
 
 
 def test_flat_sheets_in_space_are_exact():
