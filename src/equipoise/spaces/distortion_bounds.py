@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
-from .stress_bounds import EPS, weighted_rank_gaps
+from .stress_bounds import EPS, centered_gram, weighted_rank_gaps
 
 MAX_REFINED = 150  # points for which the matrix Q of the any-dimension bound is optimised; chosen
 RANK = 30  # columns of A in Q = A Aᵀ; chosen
@@ -104,7 +104,7 @@ def _optimized_ratio(d2: Array) -> float:
     n = len(d2)
     k = min(n - 1, RANK)
     d2 = d2 / d2.mean()
-    values, vectors = np.linalg.eigh(d2 - d2.mean(axis=0) - d2.mean(axis=1)[:, None] + d2.mean())
+    values, vectors = np.linalg.eigh(-2 * centered_gram(d2))
     scale = np.sqrt(np.maximum(values[::-1][:k], 0.0025 * values[-1]))  # every column takes part from the start
     A = vectors[:, ::-1][:, :k] * scale
     best = _ratio(A, d2)
