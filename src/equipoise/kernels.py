@@ -72,6 +72,20 @@ class Kernel:
         return None
 
 
+class DerivedKernel(Kernel):
+    """A function of another kernel, `kernel`, with the same length and kink; subclasses are dataclasses."""
+
+    kernel: Kernel
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        return self.kernel.length
+
+    @property
+    def kink(self) -> float:  # type: ignore[override]
+        return self.kernel.kink
+
+
 class _LogSlopeKernel(Kernel):
     """A built-in kernel, defined by k and k'/k. Engines compute k' as (k'/k) k, so that they round alike."""
 
@@ -280,7 +294,7 @@ class SphericalExit(_LogSlopeKernel):
 
 @tagged("kernels.Power")
 @dataclass(frozen=True)
-class Power(Kernel):
+class Power(DerivedKernel):
     """k^e for a kernel k and an exponent e > 0 (docs/math.md, eq. V3 and V4)."""
 
     kernel: Kernel
@@ -289,10 +303,6 @@ class Power(Kernel):
     @property
     def length(self) -> float:  # type: ignore[override]
         return float(self.kernel.length / np.sqrt(self.exponent))  # its log-slope is e times that of k
-
-    @property
-    def kink(self) -> float:  # type: ignore[override]
-        return self.kernel.kink
 
     def value(self, d2: Array) -> Array:
         return self.kernel.value(d2) ** self.exponent

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .flat import Flat, Geometry, Orthonormal, Pairs, Placed, compare, factor
+from .flat import Flat, Geometry, Orthonormal, Pairs, Placed, compare, factor, squared_distances
 
 if TYPE_CHECKING:
     from .hyperbolic import Hyperbolic, HyperbolicPairs
@@ -49,6 +49,7 @@ __all__ = [
     "compare",
     "factor",
     "resolve",
+    "squared_distances",
 ]
 
 

@@ -16,7 +16,7 @@ from ..arrays.namespace import is_integer, require
 from ..linalg.pca import on_one_blas_thread
 from .base import MetricSpace
 from .distortion_bounds import limited_distortion, unlimited_distortion
-from .simple import Precomputed, given_distances
+from .simple import distance_matrix_of
 from .stress_bounds import EPS, centered_gram, lower_bounds
 
 MAX_POINTS = 4000  # all eigenvectors of a matrix of this size take about half a minute on one core; chosen
@@ -231,10 +231,8 @@ def _distances(space: Any, tol: float | None) -> tuple[Array, float]:
             " distortion also hold for the whole space"
         )
     require_memory(48.0 * n * n, f"the eigenvectors of {n:,} points", available_memory(), "use fewer points")
-    if isinstance(space, MetricSpace):
-        if n < 2:
-            raise ValueError(f"space has {plural(n, 'point')}; at least 2 are needed to compare distances")
-        D = space.matrix()
-        return Precomputed((D + D.T) / 2).D, ROUNDING if tol is None else tol  # the heat method is not symmetric
-    single = getattr(space, "dtype", None) == np.float32
-    return given_distances(space, "space").astype(np.float64), (SINGLE if single else ROUNDING) if tol is None else tol
+    if isinstance(space, MetricSpace) and n < 2:
+        raise ValueError(f"space has {plural(n, 'point')}; at least 2 are needed to compare distances")
+    if tol is None:
+        tol = SINGLE if getattr(space, "dtype", None) == np.float32 else ROUNDING
+    return distance_matrix_of(space, "space"), tol
