@@ -76,14 +76,8 @@ class DerivedKernel(Kernel):
     """A function of another kernel, `kernel`, with the same length and kink; subclasses are dataclasses."""
 
     kernel: Kernel
-
-    @property
-    def length(self) -> float:  # type: ignore[override]
-        return self.kernel.length
-
-    @property
-    def kink(self) -> float:  # type: ignore[override]
-        return self.kernel.kink
+    length = property(lambda self: self.kernel.length)
+    kink = property(lambda self: self.kernel.kink)
 
 
 class _LogSlopeKernel(Kernel):
@@ -338,9 +332,13 @@ class Membership(_LogSlopeKernel):
         _check_parameters(self, "a", "b")
 
     @classmethod
+    @lru_cache(maxsize=64)
     def fitted(cls, min_dist: float, spread: float) -> Membership:
         """Return the kernel fitted to UMAP's curve: 1 for r = √d2 up to min_dist, then exp(−(r − min_dist)/spread)."""
-        return cls(*_fit_membership(float(min_dist), float(spread)))
+        r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; grid and range of umap-learn's fit
+        target = np.where(r < flat, 1.0, np.exp(-(r - flat)))
+        (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
+        return cls(float(a * spread ** (-2 * b)), float(b))
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -386,15 +384,6 @@ class NonMembership(_LogSlopeKernel):
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.log_complement(self.epsilon, self.a, self.b)
-
-
-@lru_cache(maxsize=64)
-def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
-    """Return a and b for `Membership.fitted`."""
-    r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; grid and range of umap-learn's fit
-    target = np.where(r < flat, 1.0, np.exp(-(r - flat)))
-    (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
-    return float(a * spread ** (-2 * b)), float(b)
 
 
 def _check_parameters(kernel: Kernel, *names: str) -> None:

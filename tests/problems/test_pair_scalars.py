@@ -107,7 +107,7 @@ def test_invalid_indices_raise(pairs, message):
 
 def test_losses_that_are_not_sums_over_pairs_raise():
     problem = eq.LLE(solver="flow", n_neighbors=5).problem(SMALL)
-    with pytest.raises(TypeError, match="the forces of TraceQuotient are not sums over pairs of points; use attraction"):
+    with pytest.raises(TypeError, match="the forces of TraceQuotient are not sums over pairs of points"):
         problem.pair_scalars(problem.Y0)
 
 

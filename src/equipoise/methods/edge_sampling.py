@@ -17,7 +17,7 @@ from ..objectives.pair_objective import PairObjective
 from ..pair_losses import Contrastive, PairLoss
 from ..problems.forces import ForceProblem
 from ..problems.pair_problems import ContrastiveProblem, PairProblem, PairSamplingProblem
-from .umap import MAX_NEGATIVES, NEGATIVE_SAMPLING
+from .umap import MAX_NEGATIVES
 
 NEGATIVES = 5  # random points per edge; umap-learn's negative_sample_rate
 
@@ -64,11 +64,6 @@ def check_edge_sampling(method: Any, negatives: Any, geometry: Geometry) -> None
             f'engine="negative_sampling" needs a map in flat space, not geometry={method.geometry!r}; use another'
             " engine"
         )
-
-
-def engine_for_sampling(requested: str) -> str:
-    """Return the name of the engine that evaluates the loss: "sampled" if `requested` is "negative_sampling"."""
-    return "sampled" if requested == NEGATIVE_SAMPLING else requested
 
 
 def pair_objective(K: Matrix, kernel: Kernel, loss: PairLoss, negatives: float | None) -> PairObjective:
