@@ -233,7 +233,7 @@ class Hyperbolic(Geometry):
         return U
 
     def _mean(self, U: Array) -> Array:
-        """Return the first Newton step (2,), from the origin, towards the point with the least Σ d².
+        """Return the first Newton step (2,), from the origin, towards the point with the smallest Σ d².
 
         The gradient of ½d² is −u, and its second derivative is 1 along u and (r/R) coth(r/R) across it.
         """

@@ -61,7 +61,7 @@ FEW_POINTS, MORE_ITERATIONS = 10_000, 500
 # Remaining gain, as a fraction of the loss, above which they warn, for a given and for the default number of
 # iterations; chosen. After the default 500, t-SNE of 70,000 images had 8 %, of 141,480 network connections 29 %.
 LARGE_GAIN, LARGE_BY_DEFAULT = 0.05, 0.1
-HIGHER = 0.5  # a loss that ends higher than that of the initial map by this fraction is warned about; chosen
+HIGHER = 0.5  # warn if the loss ends above that of the initial map by more than this fraction; chosen
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from .._types import Array
 from ..affinities.perplexity import conditional_of_points, resolve_perplexity
 from ..arrays.namespace import is_finite, is_integer, to_numpy
 from ..data import as_array, check_rows
-from ..geometry import Geometry, squared_distances
+from ..geometry.flat import Geometry, squared_distances
 from ..inputs import is_space
 from ..kernels import Kernel
 from ..linalg.landmark_choice import choose

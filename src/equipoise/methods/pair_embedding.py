@@ -41,7 +41,7 @@ class PairEmbedding(Embedding):
     """Embed data by any loss Σ_ij F(k_x, k_y) of affinities k_x in the data and k_y = k(d2) in the map.
 
     This is the general form of methods of attraction and repulsion (Draganov & Dohn 2024, eq. 3). d2 is the squared
-    distance of a pair in the map. F is given by a `PairLoss`. Pairs that are no neighbours in the data have k_x = 0;
+    distance of a pair in the map. F is given by a `PairLoss`. Pairs that are not neighbours in the data have k_x = 0;
     their terms F(0, k_y) are summed as a field, so that every F takes linear time. `affinities_` contains k_x.
 
     Parameters

@@ -25,7 +25,7 @@ from ..arrays.csr import (
 )
 from ..arrays.namespace import array_like, array_namespace, on_device_of, to_float64, to_numpy, total
 from ..engines import Engine, Placement
-from ..geometry import squared_distances
+from ..geometry.flat import squared_distances
 from ..kernels import DerivedKernel, Kernel
 from ..pair_losses import PairLoss
 from .base import SPRINGS, Balance

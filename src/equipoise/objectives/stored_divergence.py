@@ -14,7 +14,7 @@ from ..arrays.csr import entry_rows, is_sparse, permuted, stored_values, with_va
 from ..arrays.namespace import array_like, array_namespace, at_least, cast_like, is_numpy, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
-from ..geometry import squared_distances
+from ..geometry.flat import squared_distances
 from ..kernels import Kernel
 from .base import SPRINGS, Balance, require_positive
 

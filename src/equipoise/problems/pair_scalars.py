@@ -11,7 +11,7 @@ from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_ENTRIES
 from ..engines import HOST, Engine, Field
 from ..engines.cpu import HostPlacement
-from ..geometry import squared_distances
+from ..geometry.flat import squared_distances
 from ..kernels import Kernel
 from ..objectives import GramLoss, Objective
 

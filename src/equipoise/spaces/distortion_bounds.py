@@ -52,11 +52,11 @@ def limited_distortion(D: Array, dimensions: Array) -> Array:
     _, separation, diameter = greedy_order(D, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         shape = np.where(diameter > 0, separation / diameter, 0.0)[1:]
-    packing = np.array([(shape * least_ratios(n, float(k))).max(initial=0.0) for k in d])
+    packing = np.array([(shape * min_ratios(n, float(k))).max(initial=0.0) for k in d])
     return np.maximum(np.maximum(by_rank, packing * (1 - 8 * EPS)), 1.0)
 
 
-def least_ratios(n: int, d: float) -> Array:
+def min_ratios(n: int, d: float) -> Array:
     """Return lower bounds of the largest over the smallest distance among k = 2, …, n points in ℝᵈ, eq. (S6)."""
     k = np.arange(2, n + 1)
     ratios = np.maximum(k ** (1 / d) - 1, 1.0)

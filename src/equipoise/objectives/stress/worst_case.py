@@ -12,7 +12,7 @@ from scipy import linalg
 
 from ..._types import Array
 from ...linalg.pca import on_one_blas_thread
-from ...spaces.distortion_bounds import greedy_order, least_ratios
+from ...spaces.distortion_bounds import greedy_order, min_ratios
 from ...spaces.embeddability import embeddability
 from ...spaces.stress_bounds import centered_gram
 from .metric import Metric, Misfit, Slope
@@ -109,7 +109,7 @@ def worst_case_bound(D: Array, d: int, residual: str = "absolute", weights: Arra
     if tail <= noise**2:  # the points embed in d dimensions
         return 0.0
     v = vectors[:, 0] if values[0] < -noise else np.zeros(len(D))
-    separations, ratios = greedy_order(D, len(D))[1][1:], least_ratios(len(D), d)
+    separations, ratios = greedy_order(D, len(D))[1][1:], min_ratios(len(D), d)
 
     def is_possible(t: float) -> bool:
         return limits.negative_type(-v[i] * v[j], t) and limits.rank(tail, t) and limits.packing(separations, ratios, t)
