@@ -89,7 +89,7 @@ def _check_torus(Y: Array, geometry: Any) -> Geometry:
     """Return a torus with one period per axis."""
     if isinstance(geometry.period, str):
         raise ValueError(
-            'geometry="torus" does not say the period of the map; pass the fitted method instead of Y, or'
+            'geometry="torus" does not contain the period of the map; pass the fitted method instead of Y, or'
             " geometry=eq.geometry.Torus(period)"
         )
     torus: Any = geometry.resolved(len(Y), Y.shape[1], 1.0)
