@@ -23,6 +23,8 @@ from ._types import Array
 from .arrays.namespace import array_namespace, at_least, require
 from .kernels import Kernel
 
+__all__ = ["BinaryCrossEntropy", "Contrastive", "LogLikelihood", "PairLoss", "SquaredDifference"]
+
 FLOOR = 1e-300  # lower bound of k_y in a quotient: a pair whose kernel underflows then has the force 0, not 0/0
 AFFINITIES = (0.0, 0.01, 0.3, 1.0)  # k_x at which a user's loss is checked
 GRID = np.concatenate([[0.0], np.logspace(-3, 2, 26)])  # squared distances, in units of the kernel's length²

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.surfaces import spiral
 
 import equipoise as eq
 from equipoise.evaluate.figures.tissot_figure import COUNT
@@ -15,14 +16,6 @@ from equipoise.geometry import Sphere
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2))
 FLAT = np.linalg.qr(RNG.normal(size=(7, 2)))[0].T  # isometric embedding of the plane in seven dimensions
-
-
-def globe(n):
-    """Return points (n, 3) on a golden spiral over the unit sphere."""
-    k = np.arange(n) + 0.5
-    z, turn = 1 - 2 * k / n, np.pi * (1 + 5**0.5) * k
-    r = np.sqrt(1 - z**2)
-    return np.column_stack([r * np.cos(turn), r * np.sin(turn), z])
 
 
 def test_l1_to_l4_point_by_point():
@@ -74,7 +67,7 @@ def test_scaling_multiplies_all_measures(factor):
 
 @pytest.mark.parametrize("space", [False, True], ids=["coordinates", "great-circle distances"])
 def test_stereographic_projection_is_conformal_with_known_area_factor(space):
-    S = globe(2000)
+    S = spiral(2000)
     S = S[S[:, 2] < 0.8]
     Y = S[:, :2] / (1 - S[:, 2:])  # scale 1/(1 − z)
     found = eq.local_isometry(eq.spaces.Sphere(S) if space else S, Y, 8)
@@ -84,7 +77,7 @@ def test_stereographic_projection_is_conformal_with_known_area_factor(space):
 
 
 def test_equal_area_projection_has_constant_area_and_known_anisotropy():
-    S = globe(3000)
+    S = spiral(3000)
     longitude, z = np.arctan2(S[:, 1], S[:, 0]), S[:, 2]
     found = eq.local_isometry(S, np.column_stack([longitude, z]), 8)  # Lambert's cylindrical projection
     inner = (np.abs(z) < 0.6) & (np.abs(longitude) < 3)

@@ -1,6 +1,8 @@
 """Parallel transport unfolding: flat surfaces are exact, holes do not matter, new points, errors."""
 
+import runpy
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,17 +14,12 @@ import equipoise as eq
 from equipoise.procrustes import disagreement
 from equipoise.spaces import ParallelTransport
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "unfolding.py"
+
 
 def roll_with_hole(n):
-    """Return n points on a Swiss roll with a rectangular hole, and their coordinates on the unrolled sheet."""
-    rng = np.random.default_rng(0)
-    t = np.linspace(1.5 * np.pi, 4.5 * np.pi, 2000)
-    arc = np.concatenate([[0], np.cumsum(np.hypot(np.diff(t * np.cos(t)), np.diff(t * np.sin(t))))])
-    u, h = rng.random(3 * n) * arc[-1], rng.random(3 * n) * 30
-    outside = ~((np.abs(u - arc[-1] / 2) < arc[-1] / 5) & (np.abs(h - 15) < 8))
-    u, h = u[outside][:n], h[outside][:n]
-    at = np.interp(u, arc, t)
-    return np.column_stack([at * np.cos(at), h, at * np.sin(at)]), np.column_stack([u, h])
+    """Return the data of the example: points on a Swiss roll with a hole, and their coordinates on the sheet."""
+    return runpy.run_path(str(EXAMPLE))["roll_with_hole"](n, np.random.default_rng(0))
 
 
 def mean_error(D, truth):
