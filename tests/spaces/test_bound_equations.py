@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, squareform
 
 import equipoise as eq
 from equipoise import spaces
-from equipoise.spaces.distortion_bounds import _ratio, min_ratios, limited_distortion
+from equipoise.spaces.distortion_bounds import _ratio, limited_distortion, min_ratios
 from equipoise.spaces.stress_bounds import _unlimited_bound, weighted_rank_gaps
 
 N = 11
