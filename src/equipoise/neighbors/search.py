@@ -144,7 +144,7 @@ class Searcher:
             return Graph(np.concatenate([g.indices for g in graphs]), np.concatenate([g.distances for g in graphs]))
         Q = self._vectors.queries(X_new)
         found = np.sort(self._candidates(self._vectors, Q, min(k + self.SPARE, len(self.X))), axis=1)
-        distances = self._vectors.distances(Q, found)
+        distances = self._vectors.distances(Q, found, self.n_threads)
         near = smallest(distances, k)
         return Graph(np.take_along_axis(found, near.indices, axis=1), near.distances)
 
