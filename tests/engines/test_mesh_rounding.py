@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from support.cases import relative_error
+from support.cases import clump, relative_error
 
 from equipoise import _core
 from equipoise.engines import Grid
@@ -12,16 +12,6 @@ from equipoise.engines.mesh.plan import PADDING
 from equipoise.kernels import StudentT
 
 MANY = 300_000
-
-
-def clump(rng, n, width, reach):
-    """Return n points: a clump of this width, and eight points out of a thousand up to `reach` away from it.
-
-    t-SNE of a million points looks so in its first iterations.
-    """
-    Y = width * rng.standard_normal((n, 2))
-    Y[: n // 125] *= np.geomspace(1, reach / width, n // 125)[:, None] / 3
-    return np.clip(Y, -reach, reach).astype(np.float32)
 
 
 def spread(Y, size, dtype, charges, n_threads=2):
@@ -41,6 +31,14 @@ def test_float32_mesh_adds_up_many_points_in_one_cell(rng, size, m):
     found = spread(Y.astype(np.float32), size, np.float32, charges)
     assert relative_error(found, exact) < 3e-6  # 1e-4 to 4e-3 if all points were added to the mesh one by one
     assert found.tobytes() == spread(Y.astype(np.float32), size, np.float32, charges, n_threads=1).tobytes()
+
+
+def test_float32_mesh_adds_up_millions_of_points_in_steps(rng):
+    Y = np.tile((20.3 + 1e-3 * rng.standard_normal((MANY, 2))).astype(np.float32), (16, 1))
+    charges = np.ones((len(Y), 1))
+    exact = 16 * spread(Y[:MANY], 200, np.float64, charges[:MANY])
+    # 2.3e-6; 9.6e-6 where any number of chunks of points was added up one after the other
+    assert relative_error(spread(Y, 200, np.float32, charges), exact) < 4e-6
 
 
 def test_strips_of_a_mesh_are_added_up_everywhere(rng):

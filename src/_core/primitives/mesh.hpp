@@ -12,8 +12,9 @@ namespace EQ_ISA {
 constexpr std::int64_t SMALL_MESH = 1 << 14;  // elements up to which each share of the points gets a separate mesh
 constexpr int STRIP = 8;  // rows of cells per strip: wider than a spline, so that a strip overlaps only the next one
 
-// Points added up before their sum is added to the mesh. A float32 sum of n nearly equal terms has a relative error of up
-// to n 2^-25: 3 % for a million points in one cell, 3e-5 for 1024. Chosen.
+// A float32 sum of n nearly equal terms has a relative error of up to n 2^-25: 3 % for a million points in one cell, 3e-5
+// for 1024. So sums of points are added up in steps: CHUNK points make a chunk, CHUNK chunks a larger chunk, and so on.
+// Chosen.
 constexpr std::int64_t CHUNK = 1024;
 
 static_assert(STRIP > MESH_ORDER, "strips of the same colour must not overlap");
@@ -174,20 +175,23 @@ EQ_INLINE void spread_point(const Mesh &mesh, const R *Y, Charges charges, std::
 }
 
 // Spreads the points index(begin) .. index(end - 1) to a patch of the mesh, which `target` contains. Float32 sums of many
-// points are made in chunks, in the patch `part`, and a chunk has at least as many points as half the nodes it costs.
+// points are made in chunks, each in a patch of its own, and no more than CHUNK chunks are added up one after the other:
+// more of them are first made into larger chunks. A chunk has at least as many points as half the nodes it costs.
 template <int D, int P, class R, class Index>
 void spread_points(const Mesh &mesh, const R *Y, Charges charges, std::int64_t begin, std::int64_t end, Index index,
                    Patch<R> target, std::int64_t first, std::int64_t size) {
-    const std::int64_t all = size * charges.m, chunk = CHUNK > all / 2 ? CHUNK : all / 2;
+    const std::int64_t all = size * charges.m;
+    std::int64_t chunk = CHUNK > all / 2 ? CHUNK : all / 2;
     if (std::is_same<R, double>::value || end - begin <= chunk) {
         for (std::int64_t t = begin; t < end; ++t) spread_point<D, P, R>(mesh, Y, charges, index(t), target);
         return;
     }
+    while ((end - begin) / CHUNK > chunk) chunk *= CHUNK;
     Buffer<R> sums(all + MESH_PADDING);
     const Patch<R> part{sums.data, first, size};
     for (std::int64_t t = begin; t < end; t += chunk) {
         const std::int64_t last = t + chunk < end ? t + chunk : end;
-        for (std::int64_t s = t; s < last; ++s) spread_point<D, P, R>(mesh, Y, charges, index(s), part);
+        spread_points<D, P, R>(mesh, Y, charges, t, last, index, part, first, size);
         for (int q = 0; q < charges.m; ++q) {
             R *const from = sums.data + q * size, *const to = target.data + q * target.size + (first - target.first);
             for (std::int64_t k = 0; k < size; ++k) {
