@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from .._types import Array, Matrix
+from ..arrays.point_sums import PointSums
 from ..geometry import Pairs
 from ..kernels import Kernel
 
@@ -26,6 +27,7 @@ class Placement(Protocol):
     """Moves arrays to the memory in which an engine computes, and runs operations that depend on its device."""
 
     device: str  # "cpu" or "cuda"
+    sums: PointSums  # sums over all points of a map
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
         """Return an array or a sparse matrix on the engine's device.

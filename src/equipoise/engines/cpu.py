@@ -12,6 +12,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import compiled_pattern, entry_values, is_sparse
 from ..arrays.namespace import to_numpy
+from ..arrays.point_sums import WHOLE_MAP, PointSums
 from ..geometry import Pairs
 from ..kernels import Kernel
 from .base import Engine, PlannedStep, StepPlan
@@ -22,6 +23,7 @@ class HostPlacement:
     """Placement in host memory: converts arrays to NumPy, and returns sparse matrices unchanged."""
 
     device = "cpu"
+    sums: PointSums = WHOLE_MAP
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
         return array if is_sparse(array) else np.asarray(to_numpy(array), dtype=dtype)

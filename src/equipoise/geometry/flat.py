@@ -50,6 +50,7 @@ class Geometry:
     """
 
     pairs: Pairs | None = None
+    centred_flat = False  # flat space in which maps are centred after a step, as engines can do by themselves
 
     def resolved(self, n: int, d: int, length: float) -> Geometry:
         """Return the geometry with every size that is "auto" chosen, for n points in d dimensions.
@@ -134,6 +135,8 @@ class Flat(Geometry):
         The dimension d that `g` must have; any if None.
     """
 
+    centred_flat = True
+
     def __init__(self, g: Array | None = None, dimension: int | None = None):
         self.A = None if g is None else factor(g, "g", dimension)
 
@@ -161,6 +164,8 @@ class Placed(Flat):
 
     An example is a loss with a metric tensor g(y) that varies over the map.
     """
+
+    centred_flat = False
 
     def retract(self, U: Array) -> Array:
         return U

@@ -14,7 +14,8 @@ from scipy.special import logsumexp
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import is_sparse, permuted, sum_positive, symmetrized
-from ..arrays.namespace import array_like, array_namespace, to_numpy, total
+from ..arrays.namespace import array_like, array_namespace, to_numpy
+from ..arrays.point_sums import PointSums
 from ..engines import Engine, Placement
 from ..geometry import Pairs
 from ..kernels import Kernel
@@ -46,6 +47,15 @@ class ConditionalKL:
         self.negative_entropy = sum_positive(P, lambda p: p * array_namespace(p).log(p))
         self._A = symmetrized(P) if is_sparse(P) else P + P.T
 
+    @classmethod
+    def of_sums(cls, P: Matrix, A: Matrix, kernel: Kernel, sums: PointSums) -> ConditionalKL:
+        """Return the objective of a map whose rows of P and of A = P + Pᵀ are shared by several processes."""
+        other = cls.__new__(cls)
+        other.affinities, other.kernel, other._A = P, kernel, A
+        other.mass = float(sums.count(P))
+        other.negative_entropy = sums.entry_total(P, lambda p: p * array_namespace(p).log(p))
+        return other
+
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         (psi, edges), (Z, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self._A, self.kernel, -1.0, potential=loss),
@@ -57,7 +67,7 @@ class ConditionalKL:
         log_Z = xp.log(xp.where(underflows, 1.0, Z))
         for i in engine.placement.indices_where(underflows):
             log_Z[i] = self._add_underflowing_row(to_numpy(Y), int(i), repulsion, engine.pairs)
-        value = self.negative_entropy - psi / 2 + total(log_Z) if loss else np.nan
+        value = self.negative_entropy - psi / 2 + engine.placement.sums.total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array, pairs: Pairs | None) -> float:

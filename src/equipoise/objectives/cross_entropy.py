@@ -10,7 +10,8 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import permuted, row_sums
-from ..arrays.namespace import array_like, array_namespace, total
+from ..arrays.namespace import array_like, array_namespace
+from ..arrays.point_sums import PointSums
 from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
@@ -36,13 +37,19 @@ class CrossEntropy:
         self.apart = apart
         self.mass = _sum(row_sums(mu))
 
+    def over(self, sums: PointSums) -> CrossEntropy:
+        """Return the objective of a map whose rows of μ are shared by several processes."""
+        other = copy(self)
+        other.mass = float(sums.total(row_sums(self.affinities)))
+        return other
+
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
         (apart_psi, apart_edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss),
             lambda: engine.field(Y, self.apart),
         )
-        value = -psi + total(phi) - apart_psi if loss else np.nan
+        value = -psi + engine.placement.sums.total(phi) - apart_psi if loss else np.nan
         return Balance(4 * exaggeration * (edges + apart_edges), -2 * gradient, value, self.mass * exaggeration)
 
     def to(self, placement: Placement) -> CrossEntropy:
@@ -96,12 +103,19 @@ class EffectiveCrossEntropy:
         self.mass = _sum(degrees)
         self.charges = array_namespace(degrees).stack([degrees * 0 + 1, degrees], axis=1)  # 1 and d_j
 
+    def over(self, sums: PointSums) -> EffectiveCrossEntropy:
+        """Return the objective of a map whose rows of μ are shared by several processes."""
+        other = copy(self)
+        other.mass = float(sums.total(self.degrees))
+        return other
+
     @property
     def degrees(self) -> Array:
         return self.charges[:, 1]
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        c = self.negatives / Y.shape[0]
+        sums = engine.placement.sums
+        c = self.negatives / sums.count(Y)
         (psi, edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss),
             lambda: engine.field(Y, self.apart, self.charges),
@@ -109,7 +123,7 @@ class EffectiveCrossEntropy:
         repulsion = self.degrees[:, None] * gradient[:, 0, :]
         repulsion += gradient[:, 1, :]
         repulsion *= -c
-        value = -psi + c * total(phi[:, 1]) if loss else np.nan
+        value = -psi + c * sums.total(phi[:, 1]) if loss else np.nan
         return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def to(self, placement: Placement) -> EffectiveCrossEntropy:

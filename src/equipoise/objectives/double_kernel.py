@@ -55,8 +55,9 @@ class DoubleKernelLLE:
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         pulled, pull = engine.edges(Y, self._pull, self.kernel, 0.0, potential=loss)
         pushed, push = engine.edges(Y, self._push, self.kernel, 0.0, potential=loss)
-        n, (phi, gradient) = Y.shape[0], engine.field(Y, self.kernel)
-        value = pulled + pushed + total(phi) / n + self._constant if loss else np.nan
+        sums, (phi, gradient) = engine.placement.sums, engine.field(Y, self.kernel)
+        n = sums.count(Y)
+        value = pulled + pushed + sums.total(phi) / n + self._constant if loss else np.nan
         repulsion = -4 * exaggeration * push - 2 / n * gradient
         return Balance(-4 * exaggeration * pull, repulsion, value, self._stiffness * exaggeration)
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import permuted, stored_values, sum_positive, with_values
+from ..arrays.csr import permuted, stored_values, with_values
 from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
+from ..arrays.point_sums import WHOLE_MAP, PointSums
 from ..divergences import NEAR_LOG, Beta, Divergence, Gamma, NeRV, Renyi, SymmetricKL, deformed_log, log_overlap
 from ..engines import Engine, Placement
 from ..engines.base import LinearForce
@@ -90,12 +91,21 @@ class JointDivergence:
         self.kernel = kernel
         self.s = s
         self.e = 1 - self.s
-        self._H = -sum_positive(P, lambda p: p * deformed_log(array_namespace(p).log(p), -self.e))
-        values = stored_values(P)
+        self._set_sums(WHOLE_MAP)
+
+    def _set_sums(self, sums: PointSums) -> None:
+        P, values = self.affinities, stored_values(self.affinities)
+        self._H = -sums.entry_total(P, lambda p: p * deformed_log(array_namespace(p).log(p), -self.e))
         # A = P^s = unit · weights, with the largest weight 1, which float32 represents for any s.
-        largest = float(array_namespace(values).max(values))
+        largest = sums.maximum(float(array_namespace(values).max(values)))
         self.unit = 1.0 if self.e == 0 else largest**self.s
         self.weights = P if self.e == 0 else with_values(P, (values / largest) ** self.s)
+
+    def over(self, sums: PointSums) -> JointDivergence:
+        """Return the objective of a map whose rows of P are shared by several processes."""
+        other = copy(self)
+        other._set_sums(sums)
+        return other
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
@@ -105,7 +115,7 @@ class JointDivergence:
             lambda: engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0),
             lambda: engine.field(Y, self.kernel),
         )
-        Z = total(phi)
+        Z = engine.placement.sums.total(phi)
         if (loss or isinstance(Z, float)) and not Z > 0:  # reading a tensor would wait for its device
             raise FloatingPointError(DIVERGED)
         divergence, T = self.divergence_and_overlap(self.unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)

@@ -15,6 +15,7 @@ from .._tags import tagged
 from .._types import Array, Callback, Matrix
 from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.csr import entry_rows
+from ..arrays.point_sums import WHOLE_MAP, PointSums
 from ..engines import HOST, Engine, restore_engine
 from ..geometry import Geometry
 from ..objectives import Objective
@@ -104,6 +105,7 @@ class FrozenForces:
     P: Matrix
     length: float
     mass: float = 1.0
+    sums: PointSums = WHOLE_MAP
 
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
         return Force(self.force(U, self.P), np.nan, np.nan)

@@ -167,6 +167,10 @@ class MeshEngine(ABC):
         are the array `source.Y` itself, some engines omit the self terms, so pass a copy.
         """
 
+    def _force_check(self, kernel: Kernel, source: Any) -> ForceCheck:
+        """Return the object that measures the error of transforms on this embedding."""
+        return ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
+
     def _pair_error(self, level: int) -> float:
         """Return the maximum relative error of the force between two points at a level (see `ToleranceRecord`)."""
         return float(self.tol * 2 ** (level / 2))
@@ -216,7 +220,7 @@ class MeshEngine(ABC):
         Refining helps until rounding errors dominate; then float64 is tried. If nothing helps any more, return the
         finest transform tried; if its error exceeds `tol`, warn, but only once for each record.
         """
-        check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
+        check = self._force_check(kernel, source)
 
         def planned(level: int) -> Plan:
             return self._plan(kernel, len(source.Y), record.rungs, replace(record, level=level))
@@ -364,7 +368,7 @@ class ForceCheck:
     """Measures the error of transforms, by comparing their forces at a sample of points with direct sums."""
 
     def __init__(self, kernel: Kernel, source: Any, direct: Solution, n_threads: int):
-        chosen = _checked_points(len(source.Y))
+        chosen = checked_points(len(source.Y))
         self.n_threads, self.source = n_threads, source
         self.targets = source.Y[chosen]
         potential, self.force = (to_numpy(part) for part in direct(self.targets))
@@ -374,13 +378,16 @@ class ForceCheck:
 
     def error(self, transform: Any) -> float:
         """Return the relative error of the force that this transform gives at the sampled points."""
-        force = to_numpy(transform.solve(self.source, self.n_threads)(self.targets)[1])
+        return self._relative(to_numpy(transform.solve(self.source, self.n_threads)(self.targets)[1]))
+
+    def _relative(self, force: Array) -> float:
+        """Return the relative error of forces at the sampled points."""
         size = float(np.linalg.norm(self.force))
         wrong = max(0.0, float(np.linalg.norm(force - self.force)) - self.noise)
         return wrong / size if size > 0 else 0.0
 
 
 @lru_cache(maxsize=8)
-def _checked_points(n: int) -> Array:
+def checked_points(n: int) -> Array:
     """Return the indices of the points, out of n, at which the force is checked."""
     return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
