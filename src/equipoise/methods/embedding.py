@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -44,6 +44,17 @@ from .estimator import (
     report_remaining_gain,
     require_memory_for_method,
 )
+
+
+class FitPlan(NamedTuple):
+    """What a fit consists of apart from the data."""
+
+    kernel: Kernel
+    geometry: Geometry
+    schedule: Schedule
+    rule: Rule
+    n_neighbors: int  # neighbours per point in the data
+    n_threads: int
 
 
 @dataclass(eq=False, repr=False)
@@ -276,6 +287,14 @@ class Embedding(Estimator):
         given = main_array(X)
         problem.output_device = given.device if name == "torch" and is_tensor(given) else None
         return problem, data, neighborhoods
+
+    def fit_plan(self, n: int) -> FitPlan:
+        """Return what a fit of n points consists of apart from the data; raise if a parameter is invalid."""
+        self.check_parameters()
+        kernel = self.output_kernel()
+        geometry = self._geometry().resolved(n, self.n_components, kernel.length)
+        geometry.check(self.n_components, kernel.length)
+        return FitPlan(kernel, geometry, self._schedule(n), self._rule(), self._neighbors(n), self._n_threads())
 
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""

@@ -14,6 +14,7 @@ from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
 from ..arrays.csr import entries_where, entry_rows, permuted, row_sums, stored_values, sum_positive
 from ..arrays.namespace import array_like, array_namespace, total
+from ..arrays.point_sums import PointSums
 from ..engines import Engine, Placement
 from ..kernels import Kernel, Squared
 from .base import Balance
@@ -45,12 +46,23 @@ class DoubleKernelLLE:
         n = self.weights.shape[0]
         self.mass = float(n)
         M = lle_matrix(self.weights)
-        self._constant = (float(M.diagonal().sum()) + 1) * _at_zero(kernel)
+        self._set_matrix(M.astype(self.weights.dtype), float(M.diagonal().sum()), float(np.abs(M.data).sum()))
+
+    def _set_matrix(self, M: Matrix, trace: float, stiffness: float) -> None:
+        self._constant = (trace + 1) * _at_zero(self.kernel)
         # Near 0, where k is linear, the gradient is 4 M Y: a row of M is the stiffness of its point. The mean over
         # all points is used, not the maximum: the gains handle the few points that many others depend on.
-        self._stiffness = float(np.abs(M.data).sum())
-        self.affinities = M.astype(self.weights.dtype)
-        self._pull, self._push = (signed_entries(self.affinities, sign) for sign in (-1, 1))
+        self._stiffness, self.affinities = stiffness, M
+        self._pull, self._push = (signed_entries(M, sign) for sign in (-1, 1))
+
+    @classmethod
+    def of_rows(cls, M: Matrix, kernel: Kernel, sums: PointSums) -> DoubleKernelLLE:
+        """Return the objective of a map whose rows of M are shared by several processes; own points come first in M."""
+        other = cls.__new__(cls)
+        other.weights, other.kernel, other.mass = M, kernel, float(sums.count(M))
+        stiffness = float(sums.total(row_sums(abs(M))))
+        other._set_matrix(M, float(sums.total(M.diagonal().astype(np.float64))), stiffness)
+        return other
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         pulled, pull = engine.edges(Y, self._pull, self.kernel, 0.0, potential=loss)
