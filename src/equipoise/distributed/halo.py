@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from scipy import sparse
 
@@ -28,7 +30,7 @@ class Halo:
         needed = np.unique(needed)
         self.ids = needed[(needed < own.start) | (needed >= own.stop)]  # sorted, and so by owner
         cuts = np.searchsorted(self.ids, partition.bounds)
-        wanted = group.all_to_all([self.ids[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)])
+        wanted = group.all_to_all([self.ids[a:b] for a, b in pairwise(cuts)])
         self._sent = [positions - own.start for positions in wanted]
         self.size = (own.stop - own.start) + len(self.ids)  # own points and those of the halo
 
