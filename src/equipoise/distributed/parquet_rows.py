@@ -37,10 +37,11 @@ class ParquetRows:
         if vectors is None:
             numeric = [f.name for f in schema if pa.types.is_integer(f.type) or pa.types.is_floating(f.type)]
             self._columns = _known(columns, schema.names, self.name) if columns is not None else numeric
-            width = len(self._columns)
+            width, kinds = len(self._columns), [schema.field(name).type for name in self._columns]
         else:
             _known([vectors], schema.names, self.name)
-            width = self._list_width(schema.field(vectors).type)
+            width, kinds = self._list_width(schema.field(vectors).type), [schema.field(vectors).type.value_type]
+        self.dtype = np.dtype(np.float32 if all(kind == pa.float32() for kind in kinds) else np.float64)
         counts = [
             (f, g, opened.metadata.row_group(g).num_rows)
             for f, opened in enumerate(self._files)
@@ -71,10 +72,10 @@ class ParquetRows:
                 break
             rows = slice(max(start - begin, 0), min(stop, end) - begin)
             parts.append(self._group(q)[rows])
-        return np.ascontiguousarray(np.concatenate(parts)) if parts else np.empty((0, self.shape[1]))
+        return np.ascontiguousarray(np.concatenate(parts)) if parts else np.empty((0, self.shape[1]), self.dtype)
 
     def _group(self, q: int) -> Array:
-        """Return row group q as float64, or float32 if all columns are."""
+        """Return row group q."""
         f, g = self._groups[q]
         if self._vectors is not None:
             column = self._files[f].read_row_group(g, columns=[self._vectors]).column(0).combine_chunks()
@@ -89,7 +90,7 @@ class ParquetRows:
         else:
             table = self._files[f].read_row_group(g, columns=self._columns)
             values = np.column_stack([np.asarray(table.column(name)) for name in self._columns or ()])
-        return np.asarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
+        return np.asarray(values, dtype=self.dtype)
 
 
 def _known(wanted: list[str], names: list[str], source: str) -> list[str]:

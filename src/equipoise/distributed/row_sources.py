@@ -14,7 +14,7 @@ import numpy as np
 
 from .._types import Array
 from .parquet_rows import ParquetRows
-from .row_source import RowSource, as_floats
+from .row_source import RowSource, as_floats, float_type
 from .stored_rows import DaskRows, open_annotated, open_zarr
 
 
@@ -22,7 +22,7 @@ class ArrayRows:
     """The rows of a NumPy array or memory map."""
 
     def __init__(self, X: Array, name: str = "X"):
-        self.name, self.shape, self._X = name, X.shape, X
+        self.name, self.shape, self.dtype, self._X = name, X.shape, float_type(X.dtype), X
 
     def read(self, start: int, stop: int) -> Array:
         return as_floats(self._X[start:stop])
@@ -32,7 +32,7 @@ class CheckedRows:
     """Another source whose blocks are checked: they have the expected shape, and all their values are finite."""
 
     def __init__(self, source: RowSource):
-        self.source, self.name, self.shape = source, source.name, source.shape
+        self.source, self.name, self.shape, self.dtype = source, source.name, source.shape, source.dtype
 
     def read(self, start: int, stop: int) -> Array:
         try:
@@ -106,7 +106,7 @@ def _open_object(source: Any, key: str | None) -> RowSource:
     }
     if module in openers:
         return openers[module]()
-    if hasattr(source, "read") and hasattr(source, "shape") and hasattr(source, "name"):
+    if all(hasattr(source, name) for name in ("read", "shape", "dtype", "name")):
         return source
     X = np.asarray(source) if not isinstance(source, np.ndarray) else source
     if X.ndim != 2:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from .._optional import import_optional
 from .._types import Array
-from .row_source import RowSource, as_floats
+from .row_source import RowSource, as_floats, float_type
 
 
 class StoredRows:
@@ -20,6 +20,7 @@ class StoredRows:
         if len(values.shape) != 2:
             raise ValueError(f"{name} has {len(values.shape)} axes; a table has two")
         self.name, self.shape, self._values = name, (int(values.shape[0]), int(values.shape[1])), values
+        self.dtype = float_type(values.dtype)
 
     def read(self, start: int, stop: int) -> Array:
         block = self._values[start:stop]

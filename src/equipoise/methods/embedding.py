@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -44,17 +44,7 @@ from .estimator import (
     report_remaining_gain,
     require_memory_for_method,
 )
-
-
-class FitPlan(NamedTuple):
-    """What a fit consists of apart from the data."""
-
-    kernel: Kernel
-    geometry: Geometry
-    schedule: Schedule
-    rule: Rule
-    n_neighbors: int  # neighbours per point in the data
-    n_threads: int
+from .fit_plan import FitPlan
 
 
 @dataclass(eq=False, repr=False)
@@ -230,7 +220,6 @@ class Embedding(Estimator):
         return default_n_iter(n) if self.n_iter is None or shrinking else self.n_iter  # "auto" never ends such steps
 
     def resolve_early_exaggeration(self) -> float:
-        """Return early_exaggeration as a number."""
         return self.early_exaggeration
 
     def _symmetric(self, objective: Objective) -> Matrix:
@@ -261,9 +250,7 @@ class Embedding(Estimator):
                 f"n_components={self.n_components} is too large for {data.limited_by};"
                 f" use at most {self.n_components - excess}"
             )
-        geometry = geometry.resolved(data.n, self.n_components, kernel.length)
-        geometry.check(self.n_components, kernel.length)
-        schedule = self._schedule(data.n)
+        geometry, schedule = self._resolved(geometry, data.n, kernel), self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
@@ -291,10 +278,14 @@ class Embedding(Estimator):
     def fit_plan(self, n: int) -> FitPlan:
         """Return what a fit of n points consists of apart from the data; raise if a parameter is invalid."""
         self.check_parameters()
-        kernel = self.output_kernel()
-        geometry = self._geometry().resolved(n, self.n_components, kernel.length)
+        kernel, rule = self.output_kernel(), self._rule()
+        geometry, k = self._resolved(self._geometry(), n, kernel), self._neighbors(n)
+        return FitPlan(kernel, geometry, self._schedule(n), rule, k, self._n_threads())
+
+    def _resolved(self, geometry: Geometry, n: int, kernel: Kernel) -> Geometry:
+        geometry = geometry.resolved(n, self.n_components, kernel.length)
         geometry.check(self.n_components, kernel.length)
-        return FitPlan(kernel, geometry, self._schedule(n), self._rule(), self._neighbors(n), self._n_threads())
+        return geometry
 
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""

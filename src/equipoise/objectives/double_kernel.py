@@ -12,7 +12,15 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
-from ..arrays.csr import entries_where, entry_rows, permuted, row_sums, stored_values, sum_positive
+from ..arrays.csr import (
+    entries_where,
+    entry_rows,
+    permuted,
+    row_sums,
+    stored_values,
+    sum_positive,
+    with_values,
+)
 from ..arrays.namespace import array_like, array_namespace, total
 from ..arrays.point_sums import PointSums
 from ..engines import Engine, Placement
@@ -60,7 +68,8 @@ class DoubleKernelLLE:
         """Return the objective of a map whose rows of M are shared by several processes; own points come first in M."""
         other = cls.__new__(cls)
         other.weights, other.kernel, other.mass = M, kernel, float(sums.count(M))
-        stiffness = float(sums.total(row_sums(abs(M))))
+        sizes = with_values(M, np.abs(M.data))  # abs(M) would sort the entries of M
+        stiffness = float(sums.total(row_sums(sizes)))
         other._set_matrix(M, float(sums.total(M.diagonal().astype(np.float64))), stiffness)
         return other
 
