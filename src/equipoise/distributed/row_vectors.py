@@ -29,6 +29,8 @@ def check_source(source: Any) -> None:
     shape, dtype = tuple(source.shape), np.dtype(source.dtype)
     if len(shape) != 2 or not all(is_integer(m) for m in shape) or shape[0] < 2 or shape[1] < 1:
         raise ValueError(f"the source of rows has the shape {shape}; it must have at least two rows and one column")
+    if shape[0] >= 2**31:
+        raise ValueError(f"the source of rows has {shape[0]:,} rows; at most 2^31 - 1 are supported")
     if dtype.kind not in "biuf":
         raise ValueError(f"the source of rows has the dtype {dtype}; it must have real numbers")
 
