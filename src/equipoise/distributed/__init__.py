@@ -1,0 +1,11 @@
+"""Several processes and machines: ranks that communicate through torch.distributed."""
+
+from __future__ import annotations
+
+from .blocked_sums import blocked_sum
+from .environment import current_group
+from .group import Group, SingleProcess
+from .rank_error import RankError
+from .torch_group import TorchGroup
+
+__all__ = ["Group", "RankError", "SingleProcess", "TorchGroup", "blocked_sum", "current_group"]
