@@ -26,7 +26,7 @@ def main(folder):
     figure = new_figure(figsize=(13.5, 8), dpi=85)
     above, below = figure.subplots(2, 3)
     rng = np.random.default_rng(0)
-    X, sheet = _roll_with_hole(1500, rng)
+    X, sheet = roll_with_hole(1500, rng)
     above[0].scatter(X[:, 0], X[:, 2] + 0.3 * X[:, 1], s=9, c=sheet[:, 0], cmap="viridis", linewidths=0)
     above[0].set_title("a Swiss roll with a hole")
     maps = {
@@ -55,7 +55,7 @@ def main(folder):
     figure.savefig(folder / "unfolding.png")
 
 
-def _roll_with_hole(n, rng):
+def roll_with_hole(n, rng):
     """Return n points on a Swiss roll with a rectangular hole, and their coordinates on the unrolled sheet."""
     t = np.linspace(1.5 * np.pi, 4.5 * np.pi, 2000)
     arc = np.concatenate([[0], np.cumsum(np.hypot(np.diff(t * np.cos(t)), np.diff(t * np.sin(t))))])

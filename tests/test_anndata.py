@@ -173,6 +173,7 @@ def test_overwriting_a_map_of_another_width_warns():
     ("options", "words"),
     [
         ({"use_rep": "X_scvi"}, r"use_rep='X_scvi' is not a key of adata.obsm; choose from 'X', 'X_pca'"),
+        ({"use_rep": 3}, "use_rep must be 'X' or a key of adata.obsm, got int"),
         ({"neighbors_key": "mine"}, "neighbors_key='mine' is not a key of adata.uns; its keys are 'neighbors'"),
         ({"use_rep": "X", "neighbors_key": "neighbors"}, "exclude each other"),
         ({"perplexities": 5}, "unexpected keyword argument 'perplexities'"),

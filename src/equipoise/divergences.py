@@ -20,6 +20,20 @@ from ._tags import tagged
 from ._types import Array
 from .arrays.namespace import array_namespace, at_least, is_finite, is_positive
 
+__all__ = [
+    "KL",
+    "Alpha",
+    "Beta",
+    "ChiSquare",
+    "Divergence",
+    "Gamma",
+    "Hellinger",
+    "JensenShannon",
+    "NeRV",
+    "Renyi",
+    "SymmetricKL",
+]
+
 TINY = np.finfo(np.float64).tiny  # lower bound of t = Q/P, which may underflow
 
 

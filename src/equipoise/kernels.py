@@ -72,6 +72,14 @@ class Kernel:
         return None
 
 
+class DerivedKernel(Kernel):
+    """A function of another kernel, `kernel`, with the same length and kink; subclasses are dataclasses."""
+
+    kernel: Kernel
+    length = property(lambda self: self.kernel.length)
+    kink = property(lambda self: self.kernel.kink)
+
+
 class _LogSlopeKernel(Kernel):
     """A built-in kernel, defined by k and k'/k. Engines compute k' as (k'/k) k, so that they round alike."""
 
@@ -280,7 +288,7 @@ class SphericalExit(_LogSlopeKernel):
 
 @tagged("kernels.Power")
 @dataclass(frozen=True)
-class Power(Kernel):
+class Power(DerivedKernel):
     """k^e for a kernel k and an exponent e > 0 (docs/math.md, eq. V3 and V4)."""
 
     kernel: Kernel
@@ -289,10 +297,6 @@ class Power(Kernel):
     @property
     def length(self) -> float:  # type: ignore[override]
         return float(self.kernel.length / np.sqrt(self.exponent))  # its log-slope is e times that of k
-
-    @property
-    def kink(self) -> float:  # type: ignore[override]
-        return self.kernel.kink
 
     def value(self, d2: Array) -> Array:
         return self.kernel.value(d2) ** self.exponent
@@ -328,9 +332,13 @@ class Membership(_LogSlopeKernel):
         _check_parameters(self, "a", "b")
 
     @classmethod
+    @lru_cache(maxsize=64)
     def fitted(cls, min_dist: float, spread: float) -> Membership:
         """Return the kernel fitted to UMAP's curve: 1 for r = √d2 up to min_dist, then exp(−(r − min_dist)/spread)."""
-        return cls(*_fit_membership(float(min_dist), float(spread)))
+        r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; grid and range of umap-learn's fit
+        target = np.where(r < flat, 1.0, np.exp(-(r - flat)))
+        (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
+        return cls(float(a * spread ** (-2 * b)), float(b))
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -376,15 +384,6 @@ class NonMembership(_LogSlopeKernel):
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.log_complement(self.epsilon, self.a, self.b)
-
-
-@lru_cache(maxsize=64)
-def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
-    """Return a and b for `Membership.fitted`."""
-    r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; grid and range of umap-learn's fit
-    target = np.where(r < flat, 1.0, np.exp(-(r - flat)))
-    (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
-    return float(a * spread ** (-2 * b)), float(b)
 
 
 def _check_parameters(kernel: Kernel, *names: str) -> None:

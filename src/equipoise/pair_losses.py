@@ -23,6 +23,8 @@ from ._types import Array
 from .arrays.namespace import array_namespace, at_least, require
 from .kernels import Kernel
 
+__all__ = ["BinaryCrossEntropy", "Contrastive", "LogLikelihood", "PairLoss", "SquaredDifference"]
+
 FLOOR = 1e-300  # lower bound of k_y in a quotient: a pair whose kernel underflows then has the force 0, not 0/0
 AFFINITIES = (0.0, 0.01, 0.3, 1.0)  # k_x at which a user's loss is checked
 GRID = np.concatenate([[0.0], np.logspace(-3, 2, 26)])  # squared distances, in units of the kernel's length²
@@ -150,9 +152,9 @@ class Contrastive(PairLoss):
     """F = −k_x log q − log(1 − q), q = k_y/(k_y + s): noise-contrastive estimation, from UMAP to t-SNE.
 
     q is the probability that a pair is a pair of neighbours and not a random pair, if k_y/Z is the probability of a
-    pair and each pair of neighbours comes with m random ones: s = m Z/n(n − 1). With s = 1 the maps are like those of
-    UMAP, and smaller s repel more. If Z is learned with the map, the maps approach those of t-SNE as m grows (Damrich
-    et al. 2023).
+    pair and each pair of neighbours comes with m random ones: s = m Z/n². With s = 1 the maps are like those of UMAP,
+    and smaller s repel more. If Z is learned with the map, the maps approach those of t-SNE as m grows (Damrich et al.
+    2023).
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def test_geometry_of_a_map_is_read_from_a_model_or_given(tmp_path, monkeypatch, 
     assert run("plot", "iris.eqz", "--out", "model.png") == 0
     assert run("plot", "iris.csv", "--geometry", "torus:60", "--out", "table.png") == 0
     fitted = eq.load("iris.eqz").geometry_
-    assert drawn == [fitted, fitted, Torus(60.0)]
+    assert drawn == [fitted, fitted, Torus((60.0, 60.0))]
     capsys.readouterr()
     assert run("evaluate", "iris", "iris.eqz") == 0
     assert "map in a torus" in capsys.readouterr().out

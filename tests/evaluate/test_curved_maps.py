@@ -93,7 +93,7 @@ def test_radius_of_the_hyperbolic_plane_only_scales_distances():
 @pytest.mark.parametrize(
     ("geometry", "message"),
     [
-        ("torus", "does not say the period"),
+        ("torus", "does not contain the period"),
         (Torus(4.0), r"outside \[0, 4\) of a torus"),
         ("hyperbolic", "outside the Poincaré disk"),
         ("sphere", "the points of a sphere have equal norms"),

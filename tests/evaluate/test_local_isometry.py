@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.surfaces import spiral
 
 import equipoise as eq
 from equipoise.evaluate.figures.tissot_figure import COUNT
@@ -17,12 +18,27 @@ X = RNG.normal(size=(300, 2))
 FLAT = np.linalg.qr(RNG.normal(size=(7, 2)))[0].T  # isometric embedding of the plane in seven dimensions
 
 
-def globe(n):
-    """Return points (n, 3) on a golden spiral over the unit sphere."""
-    k = np.arange(n) + 0.5
-    z, turn = 1 - 2 * k / n, np.pi * (1 + 5**0.5) * k
-    r = np.sqrt(1 - z**2)
-    return np.column_stack([r * np.cos(turn), r * np.sin(turn), z])
+def test_l1_to_l4_point_by_point():
+    """Eq. (L1) to (L4) of docs/math.md, by least squares at each point of a map that is not linear."""
+    data = RNG.normal(size=(80, 3)) * [1, 0.8, 0.1]
+    Y, k = np.column_stack([data[:, 0] + data[:, 1] ** 2, np.sin(data[:, 1]) - 0.3 * data[:, 0]]), 9
+    found, loadings = eq.local_isometry(data, Y, n_neighbors=k), eq.axis_loadings(data, Y, n_neighbors=k)
+    L = []
+    for i in range(80):
+        near = np.argsort(np.linalg.norm(data - data[i], axis=1))[: k + 1]
+        centred = data[near] - data[near].mean(axis=0)
+        t = np.linalg.svd(centred)[2][:2]  # unit vectors of the principal components
+        design = np.column_stack([np.ones(k + 1), centred @ t.T])
+        J = np.linalg.lstsq(design, Y[near], rcond=None)[0][1:].T
+        sigma = np.linalg.svd(J)[1]
+        np.testing.assert_allclose(found.stretch[i], sigma, rtol=1e-9)
+        np.testing.assert_allclose(found.area[i], sigma[0] * sigma[1], rtol=1e-9)
+        np.testing.assert_allclose(found.anisotropy[i], sigma[0] / sigma[1], rtol=1e-9)
+        np.testing.assert_allclose(found.scale[i], np.sqrt(sigma[0] * sigma[1]), rtol=1e-9)
+        ratio = np.linalg.norm(Y[near[1:]] - Y[i], axis=1) / np.linalg.norm(data[near[1:]] - data[i], axis=1)
+        np.testing.assert_allclose([found.expansion[i], found.contraction[i]], [ratio.max(), ratio.min()], rtol=1e-9)
+        L.append(J @ t * data.std(axis=0))
+    np.testing.assert_allclose(loadings.median, np.median(L, axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("data", [X, X @ FLAT], ids=["plane", "plane in 7-D"])
@@ -51,7 +67,7 @@ def test_scaling_multiplies_all_measures(factor):
 
 @pytest.mark.parametrize("space", [False, True], ids=["coordinates", "great-circle distances"])
 def test_stereographic_projection_is_conformal_with_known_area_factor(space):
-    S = globe(2000)
+    S = spiral(2000)
     S = S[S[:, 2] < 0.8]
     Y = S[:, :2] / (1 - S[:, 2:])  # scale 1/(1 − z)
     found = eq.local_isometry(eq.spaces.Sphere(S) if space else S, Y, 8)
@@ -61,7 +77,7 @@ def test_stereographic_projection_is_conformal_with_known_area_factor(space):
 
 
 def test_equal_area_projection_has_constant_area_and_known_anisotropy():
-    S = globe(3000)
+    S = spiral(3000)
     longitude, z = np.arctan2(S[:, 1], S[:, 0]), S[:, 2]
     found = eq.local_isometry(S, np.column_stack([longitude, z]), 8)  # Lambert's cylindrical projection
     inner = (np.abs(z) < 0.6) & (np.abs(longitude) < 3)

@@ -35,6 +35,38 @@ def test_harmonic_oscillator_matches_its_closed_form(mass, friction):
     assert errors[1] < 2e-5 and errors[0] / errors[1] == pytest.approx(4, rel=0.05)
 
 
+@pytest.mark.parametrize(("mass", "friction"), [(1.0, 0.0), (2.0, 1.5)])
+def test_n3_step_is_written_out(mass, friction):
+    """Eq. (N3) of docs/math.md, with a gradient that is not linear in Y."""
+    rng = np.random.default_rng(0)
+    Y, h, n = rng.standard_normal((5, 2)), 0.3, 5
+    rule, state = eq.Dynamics(mass=mass, friction=friction), State.start(Y.copy())
+    v, decay = np.zeros_like(Y), np.exp(-friction * h / mass)
+    for _ in range(6):
+        np.testing.assert_allclose(state.U, Y, atol=1e-13)
+        kinetic = mass / (2 * n) * np.square(v).sum()
+        assert rule.kinetic_energy(state, np.sin(state.U), h) == pytest.approx(kinetic, abs=1e-13)
+        state.U = state.U + rule.step(state, np.sin(state.U), h, True, 1.0)
+        v = v - h * n / (2 * mass) * np.sin(Y)
+        Y = Y + h / 2 * (1 + decay) * v
+        v = decay * v
+        v = v - h * n / (2 * mass) * np.sin(Y)
+
+
+def test_n2_friction_takes_its_power():
+    """d(T + V)/dt = −(γ/n) Σ ‖v‖² = −(2γ/M) T, by differences of the energies of a run with short steps."""
+    mass, friction, h = 1.3, 0.4, 1e-4
+    rule, state = eq.Dynamics(mass=mass, friction=friction), State.start(np.array([[1.0, 0.0], [0.0, -2.0]]))
+    kinetic, total = [], []
+    for _ in range(9000):
+        gradient = np.sin(state.U)
+        kinetic.append(rule.kinetic_energy(state, gradient, h))
+        total.append(kinetic[-1] + float((1 - np.cos(state.U)).sum()))
+        state.U = state.U + rule.step(state, gradient, h, True, 1.0)
+    power, at = np.gradient(total, h), slice(500, 8500, 500)
+    np.testing.assert_allclose(power[at], -2 * friction / mass * np.array(kinetic)[at], rtol=1e-4)
+
+
 def test_leapfrog_has_its_known_frequency():
     """Without friction a step turns the phase by θ with cos θ = 1 − (ωh)²/2, however long the step (below 2/ω)."""
     omega, h = np.sqrt(2 * 0.7), 1.1

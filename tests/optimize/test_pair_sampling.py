@@ -149,7 +149,25 @@ def test_scale_starts_at_the_kernel_sum_and_follows_it():
     Y = problem.optimize(300)
     assert 0.7 < problem.normalizer / kernel_sum(Y) < 1.4
     n = len(X)
-    assert_allclose(problem.objective.loss.scale, 50 * problem.normalizer / (n * (n - 1)))
+    assert_allclose(problem.objective.loss.scale, 50 * problem.normalizer / n**2)
+
+
+def test_scale_settles_at_the_kernel_sum_for_many_negatives(rng):
+    """The mean of (1 − q) − Σ q' is 0 at s = m Z/n², exactly so for few points and many negatives."""
+    n, m = 6, 1e9
+    Y = rng.standard_normal((n, 2))
+    K = sparse.csr_matrix((1 - np.eye(n)) / (n * (n - 1)))  # every row has the sum 1/n
+    objective = PairObjective(K, StudentT(), Contrastive(1.0), m)
+
+    def loss(scale):
+        return objective.with_loss(Contrastive(scale)).balance(Y, Reference(), loss=True).loss
+
+    def slope(scale, h=1e-3):  # with respect to log s
+        return (loss(scale * np.exp(h)) - loss(scale * np.exp(-h))) / (2 * h)
+
+    Z = kernel_sum(Y)
+    assert abs(slope(m * Z / n**2)) < 1e-5
+    assert abs(slope(m * Z / (n * (n - 1)))) > 0.1
 
 
 def test_scale_gradient_is_the_derivative_of_the_loss():

@@ -105,9 +105,9 @@ def test_invalid_indices_raise(pairs, message):
         problem.pair_scalars(problem.Y0, *pairs)
 
 
-def test_losses_that_are_no_sums_over_pairs_raise():
+def test_losses_that_are_not_sums_over_pairs_raise():
     problem = eq.LLE(solver="flow", n_neighbors=5).problem(SMALL)
-    with pytest.raises(TypeError, match="the forces of TraceQuotient are no sums over pairs of points; use attraction"):
+    with pytest.raises(TypeError, match="the forces of TraceQuotient are not sums over pairs of points"):
         problem.pair_scalars(problem.Y0)
 
 

@@ -1,29 +1,61 @@
 """Parallel transport unfolding: flat surfaces are exact, holes do not matter, new points, errors."""
 
+import runpy
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
 import equipoise as eq
 from equipoise.procrustes import disagreement
 from equipoise.spaces import ParallelTransport
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "unfolding.py"
+
 
 def roll_with_hole(n):
-    """Return n points on a Swiss roll with a rectangular hole, and their coordinates on the unrolled sheet."""
-    rng = np.random.default_rng(0)
-    t = np.linspace(1.5 * np.pi, 4.5 * np.pi, 2000)
-    arc = np.concatenate([[0], np.cumsum(np.hypot(np.diff(t * np.cos(t)), np.diff(t * np.sin(t))))])
-    u, h = rng.random(3 * n) * arc[-1], rng.random(3 * n) * 30
-    outside = ~((np.abs(u - arc[-1] / 2) < arc[-1] / 5) & (np.abs(h - 15) < 8))
-    u, h = u[outside][:n], h[outside][:n]
-    at = np.interp(u, arc, t)
-    return np.column_stack([at * np.cos(at), h, at * np.sin(at)]), np.column_stack([u, h])
+    """Return the data of the example: points on a Swiss roll with a hole, and their coordinates on the sheet."""
+    return runpy.run_path(str(EXAMPLE))["roll_with_hole"](n, np.random.default_rng(0))
 
 
 def mean_error(D, truth):
     return np.abs(D - truth).mean() / truth.mean()
+
+
+def test_t1_sums_along_shortest_paths():
+    """Eq. (T1) of docs/math.md, path by path, on a curved surface; the path back gives the same length."""
+    rng = np.random.default_rng(1)
+    flat = rng.random((60, 2))
+    X = np.column_stack([flat, flat[:, 0] ** 2 - 0.7 * flat[:, 1] ** 2])
+    space = ParallelTransport(X, 2, 8)
+    T, edges, d = space.tangents, space.paths.edges, space.matrix()
+    parents = dijkstra(edges, return_predecessors=True)[1]
+
+    def rotation(i, j):
+        U, _, Vt = np.linalg.svd(T[i].T @ T[j])
+        return U @ Vt
+
+    def edge(i, j):
+        e = X[j] - X[i]
+        v = T[i].T @ e + rotation(i, j) @ (T[j].T @ e)
+        return v * np.linalg.norm(e) / np.linalg.norm(v)
+
+    for start, end in rng.integers(0, 60, (40, 2)):
+        path = [end]
+        while path[-1] != start:
+            path.append(parents[start, path[-1]])
+        path.reverse()
+        for way in (path, path[::-1]):
+            turned, total = np.eye(2), np.zeros(2)
+            for i, j in pairwise(way):
+                total, turned = total + turned @ edge(i, j), turned @ rotation(i, j)
+            assert_allclose(np.linalg.norm(total), d[start, end], atol=1e-12)
+    assert np.abs(d - cdist(X, X)).max() > 0.01  # neither the straight line in space nor the path itself
+    assert np.abs(d - dijkstra(edges)).max() > 0.01
 
 
 def test_flat_sheets_in_space_are_exact():

@@ -3,8 +3,10 @@
 import shutil
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
+VIEW = "[...Bokeh.index.roots][0]"  # of the plot of a map, in JavaScript
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -63,3 +65,29 @@ def watched(browser, **options):
     yield tab
     assert not trouble
     context.close()
+
+
+@contextmanager
+def map_pages(browser, folder):
+    """Yield a function that opens the page of a map in a watched tab."""
+    with watched(browser) as tab:
+
+        def visit(page):
+            page.save(folder / "page.html")
+            tab.goto((folder / "page.html").as_uri())
+            tab.wait_for_selector("body[data-ready=yes]")
+            next_frames(tab)
+            return tab
+
+        yield visit
+
+
+def on_screen(tab, points):
+    """Return the window coordinates of points of the map."""
+    return tab.evaluate(
+        f"""(points) => {{
+            const {{frame, el}} = {VIEW}, {{left, top}} = el.getBoundingClientRect()
+            return points.map(([x, y]) => [left + frame.x_scale.compute(x), top + frame.y_scale.compute(y)])
+        }}""",
+        np.asarray(points, float).tolist(),
+    )

@@ -18,10 +18,17 @@ def sheet(rows, columns, keep=lambda x, y: True):
     return np.column_stack([x.ravel(), y.ravel(), np.zeros(x.size)])[used], faces.reshape(-1, 3)
 
 
-def globe(n):
+def spiral(n):
+    """Return points (n, 3) on a golden spiral over the unit sphere."""
     k = np.arange(n) + 0.5
     z, turn = 1 - 2 * k / n, np.pi * (1 + 5**0.5) * k
-    X = np.column_stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z])
+    r = np.sqrt(1 - z**2)
+    return np.column_stack([r * np.cos(turn), r * np.sin(turn), z])
+
+
+def globe(n):
+    """Return the vertices and faces of a triangulated unit sphere."""
+    X = spiral(n)
     return X, ConvexHull(X).simplices  # of mixed orientation
 
 

@@ -202,7 +202,7 @@ def test_flat_maps_have_no_chart():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"geometry": "torus"}, "does not say the period"),
+        ({"geometry": "torus"}, "does not contain the period"),
         ({"geometry": "cube"}, "unknown geometry 'cube'"),
         ({"geometry": "hyperbolic"}, "outside the Poincaré disk"),
         ({"geometry": Torus((1.0, 2.0, 3.0))}, "3 entries"),

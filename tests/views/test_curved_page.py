@@ -4,40 +4,25 @@ import csv
 
 import numpy as np
 import pytest
-from support.browser import next_frames, until, watched
+from support.browser import VIEW, map_pages, next_frames, on_screen, until
 
 import equipoise as eq
 from equipoise.geometry import Hyperbolic, Torus
 from equipoise.views.charts import make_chart
 
-VIEW = "[...Bokeh.index.roots][0]"
 PERIOD = 10.0
 
 
 @pytest.fixture
 def visit(browser, tmp_path):
     """Return a function that opens a page in the browser."""
-    with watched(browser) as tab:
-
-        def visit(page):
-            page.save(tmp_path / "page.html")
-            tab.goto((tmp_path / "page.html").as_uri())
-            tab.wait_for_selector("body[data-ready=yes]")
-            next_frames(tab)
-            return tab
-
+    with map_pages(browser, tmp_path) as visit:
         yield visit
 
 
-def on_screen(tab, point):
-    """Return the window coordinates of a position in the map."""
-    return tab.evaluate(
-        f"""([x, y]) => {{
-            const {{frame, el}} = {VIEW}, {{left, top}} = el.getBoundingClientRect()
-            return [left + frame.x_scale.compute(x), top + frame.y_scale.compute(y)]
-        }}""",
-        [float(x) for x in point],
-    )
+def position(tab, point):
+    """Return the window coordinates of a point of the map."""
+    return on_screen(tab, [point])[0]
 
 
 def exported(tab):
@@ -62,13 +47,13 @@ def test_torus_repeats_itself_on_all_sides(visit):
     tab.evaluate(f"() => {{ {shift} }}")
     next_frames(tab)
     row = int(np.argmin(np.abs(points - [2.0, 5.0]).sum(axis=1)))
-    tab.mouse.move(*on_screen(tab, points[row] + [PERIOD, 0]))  # in the second square
+    tab.mouse.move(*position(tab, points[row] + [PERIOD, 0]))  # in the second square
     until(tab, f"document.getElementById('tip').dataset.row === '{row}'")
     tab.locator(".bk-tool-icon-box-select").first.click()
     low, high = np.array([8.0, 3.0]), np.array([12.0, 7.0])  # across the edge
-    tab.mouse.move(*on_screen(tab, low))
+    tab.mouse.move(*position(tab, low))
     tab.mouse.down()
-    tab.mouse.move(*on_screen(tab, high), steps=6)
+    tab.mouse.move(*position(tab, high), steps=6)
     tab.mouse.up()
     until(tab, "!document.getElementById('export').disabled")
     inside = np.zeros(len(Y), bool)
@@ -86,23 +71,23 @@ def test_click_moves_a_point_to_the_centre_of_the_disk(visit):
     Y = np.concatenate([[[0.05, 0.02]], radius * np.column_stack([np.cos(angle), np.sin(angle)])])
     plane = Hyperbolic(1.0)
     tab = visit(eq.page(Y, np.repeat(["a", "b"], [6, 7]), geometry=plane))
-    tab.mouse.click(*on_screen(tab, Y[3]))
+    tab.mouse.click(*position(tab, Y[3]))
     until(tab, "document.body.dataset.center === '3'")
     next_frames(tab)
     # The point has left the mouse, and its ring and tooltip are gone.
     until(tab, "document.getElementById('tip').hidden && document.getElementById('mark').hidden")
-    tab.mouse.move(*on_screen(tab, [0.3, 0.3]))
-    tab.mouse.move(*on_screen(tab, [0, 0]))
+    tab.mouse.move(*position(tab, [0.3, 0.3]))
+    tab.mouse.move(*position(tab, [0, 0]))
     until(tab, "document.getElementById('tip').dataset.row === '3'")
     moved = plane.map(plane.translated(plane.work(Y), plane.work(Y[3:4])[0]))  # an isometry that fixes directions at c
-    tab.mouse.move(*on_screen(tab, moved[0]))
+    tab.mouse.move(*position(tab, moved[0]))
     until(tab, "document.getElementById('tip').dataset.row === '0'")
     tab.locator("#legend button").first.click()
     rows, positions = exported(tab)
     np.testing.assert_allclose(positions, Y[rows], atol=1e-6)  # those of the map, not of the drawing
     tab.click("#reset")
     next_frames(tab)
-    tab.mouse.move(*on_screen(tab, Y[3]))
+    tab.mouse.move(*position(tab, Y[3]))
     until(tab, "document.getElementById('tip').dataset.row === '3'")
 
 
@@ -137,15 +122,15 @@ def test_globe_turns_when_it_is_dragged(visit):
     Y = 3.0 * np.concatenate([np.eye(3), -np.eye(3)])
     tab = visit(eq.page(Y, list("abcdef"), geometry="sphere"))
     hover = lambda point, row: (  # noqa: E731
-        tab.mouse.move(*on_screen(tab, point)),
+        tab.mouse.move(*position(tab, point)),
         until(tab, f"document.getElementById('tip').dataset.row === '{row}' && !document.getElementById('tip').hidden"),
     )
     hover([0, 0], 4)  # −y is in front, x to the right and z upwards
     hover([1, 0], 0)
     hover([0, 1], 2)
-    tab.mouse.move(*on_screen(tab, [0, 0.3]))
+    tab.mouse.move(*position(tab, [0, 0.3]))
     tab.mouse.down()
-    tab.mouse.move(*on_screen(tab, [0.5, 0.3]), steps=20)
+    tab.mouse.move(*position(tab, [0.5, 0.3]), steps=20)
     tab.mouse.up()
     until(tab, "document.body.dataset.turned === 'yes'")
     next_frames(tab)

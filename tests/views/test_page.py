@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.path import Path
-from support.browser import next_frames, until, watched
+from support.browser import VIEW, map_pages, next_frames, on_screen, until, watched
 
 import equipoise as eq
 from equipoise.views import page as page_module
@@ -19,7 +19,6 @@ from equipoise.views.style import DARK, LIGHT
 
 N = 240
 NAMES = np.array(["cat", "dog", "</script><b>& bird"])
-VIEW = "[...Bokeh.index.roots][0]"
 
 
 @pytest.fixture(scope="module")
@@ -49,27 +48,8 @@ def animals():
 @pytest.fixture
 def visit(browser, tmp_path):
     """Return a function that opens a page in the browser."""
-    with watched(browser) as tab:
-
-        def visit(page):
-            page.save(tmp_path / "page.html")
-            tab.goto((tmp_path / "page.html").as_uri())
-            tab.wait_for_selector("body[data-ready=yes]")
-            next_frames(tab)
-            return tab
-
+    with map_pages(browser, tmp_path) as visit:
         yield visit
-
-
-def on_screen(tab, points):
-    """Return the window coordinates of points of the map."""
-    return tab.evaluate(
-        f"""(points) => {{
-            const {{frame, el}} = {VIEW}, {{left, top}} = el.getBoundingClientRect()
-            return points.map(([x, y]) => [left + frame.x_scale.compute(x), top + frame.y_scale.compute(y)])
-        }}""",
-        np.asarray(points, float).tolist(),
-    )
 
 
 def tooltip(tab):

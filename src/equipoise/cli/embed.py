@@ -156,14 +156,13 @@ def _advice(method: Any) -> str:
 
 def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     from ..evaluate import neighbor_recall, one_nn_error
+    from ..evaluate.checks import precomputed_input
 
-    settings = method.get_params()
     k = min(10, len(method.embedding_) - 1)
     try:
-        for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
-            if isinstance(given := settings.get(name), str) and given == "precomputed":
-                raise ValueError(f"X contains {what}, not distances; pass the original table to `equipoise evaluate`")
-        metric = settings.get("metric", "euclidean")
+        if (found := precomputed_input(method)) is not None:
+            raise ValueError(f"X contains {found[1]}, not distances; pass the original table to `equipoise evaluate`")
+        metric = method.get_params().get("metric", "euclidean")
         console.print(
             f"neighbours kept     {neighbor_recall(dataset.X, method, k, metric=metric):.1%} of the {k} nearest"
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..data import Dataset
 from ..data.read.selection import list_names
+from ..evaluate.checks import precomputed_input
 from ..saving.checkpoint import fingerprint
 from .geometry_option import add_geometry
 from .map_files import MapFile, add_coordinates
@@ -92,11 +93,9 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
 
 
 def _metric(model: SavedModel) -> str:
-    settings = model.method.get_params()
-    for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
-        if isinstance(given := settings.get(name), str) and given == "precomputed":
-            raise ValueError(
-                f"a model given as MAP was fitted to {what}, not to distances, so the metric of DATA is unknown; choose"
-                " it, as in --metric euclidean"
-            )
-    return str(settings.get("metric", METRIC))
+    if (found := precomputed_input(model.method)) is not None:
+        raise ValueError(
+            f"a model given as MAP was fitted to {found[1]}, not to distances, so the metric of DATA is unknown; choose"
+            " it, as in --metric euclidean"
+        )
+    return str(model.method.get_params().get("metric", METRIC))

@@ -11,7 +11,7 @@ from ..arrays.namespace import is_integer
 from .blocked_sums import blocked_sum
 from .group import Group
 
-SMALLEST_BLOCK = 256  # rows; a multiple of the rows of a panel of the neighbour search
+SMALLEST_BLOCK = _core.STEP_BLOCK  # rows: sums over a map in the core add blocks of as many
 GATHERED = 2**22  # partial sums gathered at a time, 32 MB
 MOST_BLOCKS = 4096  # a sum over all rows gathers one partial sum per block; chosen
 

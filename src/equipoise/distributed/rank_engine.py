@@ -134,5 +134,3 @@ class RankGrid(Grid):
 
     def _force_check(self, kernel: Kernel, source: Any) -> ForceCheck:
         return RankForceCheck(kernel, source, self._compiled(kernel))
-
-

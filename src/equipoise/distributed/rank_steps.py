@@ -66,4 +66,3 @@ class RankSteps:
             _core.shift_rows(mean, U, boxes, shared.n_threads)
             source.move_to(boxes)
         return len(plan.momentum)
-

@@ -17,11 +17,22 @@ from .sampled import HIGH_CROSSOVER, Sampled
 
 ENGINES = ("auto", "reference", "exact", "grid", "sampled", "torch")
 DEVICES = ("auto", "cpu", "cuda")
+NEGATIVE_SAMPLING = "negative_sampling"  # steps along random pairs, with the engine "sampled" for the loss
 
 # Number of points from which the mesh is used, by dimension. Measured on MNIST with 2 threads, whole fits, all pairs
 # against mesh: d = 1, 600 points 0.14 s, 0.14 s; d = 2, 1000 points 0.60 s, 0.56 s; d = 3, 1800 points 1.9 s, 2.6 s,
 # 3000 points 5.0 s, 3.1 s.
 CROSSOVER = {1: 600, 2: 1000, 3: 2300}
+
+
+def samples_edges(engine: Any) -> bool:
+    """Return whether the parameter `engine` of a method is "negative_sampling"."""
+    return isinstance(engine, str) and engine == NEGATIVE_SAMPLING
+
+
+def engine_for_sampling(requested: str) -> str:
+    """Return the name of the engine that evaluates the loss: "sampled" if `requested` is "negative_sampling"."""
+    return "sampled" if samples_edges(requested) else requested
 
 
 def choose_engine(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs | None = None) -> str:

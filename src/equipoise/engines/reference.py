@@ -14,7 +14,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_REFERENCE_ROWS, row_blocks, rows_per_block
 from ..divergences import antiderivative
-from ..geometry import Pairs, compare
+from ..geometry.flat import Pairs, compare
 from ..kernels import Kernel
 from .base import Field, Traits
 from .cpu import CpuEngine, charge_columns

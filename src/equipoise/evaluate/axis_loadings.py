@@ -13,7 +13,7 @@ from .._types import Array
 from ..data import as_array
 from ..inputs import Input
 from ..linalg.pca import on_one_blas_thread
-from .checks import K, check_k, check_pair, require_straight_lines
+from .checks import check_pair, require_straight_lines, resolve_n_neighbors
 from .local_isometry import check_tangent, jacobians, neighborhoods
 from .order import Buffer, make_order
 from .ranks import ROWS
@@ -116,8 +116,7 @@ def axis_loadings(
     labels = tuple(map(str, names)) if names is not None else tuple(f"column {j}" for j in range(D))
     if len(labels) != D:
         raise ValueError(f"names has {len(labels)} entries, but X has {plural(D, 'column')}")
-    auto = isinstance(n_neighbors, str) and n_neighbors == "auto"
-    k = min(K, data.n - 1) if auto else check_k(n_neighbors, data.n, "n_neighbors")
+    k = resolve_n_neighbors(n_neighbors, data.n)
     q = check_tangent(None, data, embedding.X.shape[1], k)
     points = _check_rows(rows, data.n)
     near = _nearest(data, points, k)

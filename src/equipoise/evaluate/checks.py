@@ -9,12 +9,13 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
+from ..arrays.namespace import is_auto
 from ..data import as_array, is_neighbors
 from ..data.checks import maps
 from ..inputs import Input, Table, is_space, make_input
 from ..neighbors import Graph
 from ..neighbors.vectors import is_euclidean
-from .curved_map import CurvedMap, curved_geometry, describe_geometry
+from .curved_map import CurvedMap, describe_geometry
 
 K = 15  # neighbours in a report, if there are enough points; chosen
 
@@ -40,6 +41,15 @@ def resolve_metric(metric: Any, Y: Any, X: Any) -> Any:
             ' distances, or the metric of the table X, such as metric="euclidean"'
         )
     return "euclidean" if metric is None else metric
+
+
+def precomputed_input(method: Any) -> tuple[str, str] | None:
+    """Return the parameter of a method that is "precomputed" and what X then contains; None if X contains the data."""
+    settings = method.get_params()
+    for name, content in (("affinity", "affinities"), ("kernel", "a kernel")):
+        if isinstance(given := settings.get(name), str) and given == "precomputed":
+            return name, content
+    return None
 
 
 def check_pair(X: Any, Y: Any, metric: Any = None) -> tuple[Input, Table | CurvedMap]:
@@ -71,7 +81,7 @@ def check_embedding(Y: Any) -> Table | CurvedMap:
     """
     if isinstance(Y, Table | CurvedMap):
         return Y
-    geometry, X = curved_geometry(Y), check_map(Y, curved=True)
+    geometry, X = maps.curved_geometry(Y), check_map(Y, curved=True)
     return Table(X, "euclidean") if geometry is None else CurvedMap(X, geometry)
 
 
@@ -111,7 +121,7 @@ def is_euclidean_table(X: Any, metric: Any) -> bool:
 
 def require_straight_lines(Y: Any) -> None:
     """Raise ValueError if Y is a fitted method whose map lies in a curved space."""
-    geometry = curved_geometry(Y)
+    geometry = maps.curved_geometry(Y)
     if geometry is not None:
         raise ValueError(
             f"this measure uses straight lines in the map, but the map of {type(Y).__name__} lies in"
@@ -172,7 +182,12 @@ def resolve_k(k: Any, n: int) -> int:
     For k above (n − 1)/2, the neighbourhoods of a point in the data and in the map always overlap, so even the worst
     map would preserve some neighbours.
     """
-    return min(K, (n - 1) // 2) if isinstance(k, str) and k == "auto" else check_k(k, n)
+    return min(K, (n - 1) // 2) if is_auto(k) else check_k(k, n)
+
+
+def resolve_n_neighbors(n_neighbors: Any, n: int) -> int:
+    """Return the number of neighbours to which a Jacobian is fitted; "auto" is 15, or n − 1 for fewer points."""
+    return min(K, n - 1) if is_auto(n_neighbors) else check_k(n_neighbors, n, "n_neighbors")
 
 
 def check_k(k: Any, n: int, name: str = "k", limit: str = "n_samples - 1") -> int:

@@ -54,12 +54,6 @@ class CurvedMap(Input):
         return self.block(np.arange(self.n))
 
 
-def curved_geometry(Y: Any) -> Geometry | None:
-    """Return the geometry of a fitted method if its distances are not those of its coordinates, else None."""
-    geometry = getattr(Y, "geometry_", None)
-    return None if geometry is None or geometry.pairs is None else geometry
-
-
 def sphere_geometry(Y: Any) -> Geometry | None:
     """Return the geometry of a fitted method if its map is on a sphere, else None."""
     from ..geometry import Sphere

@@ -97,7 +97,7 @@ def stress(X: Any, Y: Any, *, metric: Any = None, random_state: Any = 0) -> Stre
 
 @dataclass(frozen=True)
 class LowestStress:
-    """What no map can do better: a lower bound on the scale-free stress of every map in as many dimensions.
+    """A lower bound on the scale-free stress of every map in as many dimensions, beside the stress of one map.
 
     Attributes
     ----------

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from .._types import Array
 from ..data.checks.maps import check_map, check_space
@@ -44,17 +42,10 @@ def in_geometry(Y: Any, geometry: Any) -> Any:
     """
     if geometry is None:
         return Y
-    from ..geometry import Hyperbolic, Sphere, Torus, resolve
+    from ..geometry import resolve
 
-    space, points = resolve(geometry), check_map(Y)
-    check_space(points, space)
-    if isinstance(space, Torus):
-        space = space.resolved(len(points), points.shape[1], 1.0)  # one period per axis
-    elif isinstance(space, Hyperbolic) and space.radius == "auto":
-        space = Hyperbolic(1.0)
-    elif isinstance(space, Sphere):
-        space = replace(space, radius=float(np.linalg.norm(points[0])))
-    return GivenMap(points, space, getattr(Y, "remaining_gain_", None), metric_of(Y))
+    points = check_map(Y)
+    return GivenMap(points, check_space(points, resolve(geometry)), getattr(Y, "remaining_gain_", None), metric_of(Y))
 
 
 def in_geometries(maps: Mapping[str, Any], geometry: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ..data import as_array
 from ..geometry import Geometry
 from ..inputs import Input
 from ..linalg.pca import on_one_blas_thread
-from .checks import K, check_k, check_pair, require_straight_lines, resolve_metric
+from .checks import check_pair, require_straight_lines, resolve_metric, resolve_n_neighbors
 from .curved_map import sphere_geometry
 from .ranks import Neighborhoods
 
@@ -184,8 +184,7 @@ def local_isometry(
     require_straight_lines(Y)
     metric = resolve_metric(metric, Y, X)
     data, embedding = check_pair(X, Y, metric)
-    auto = isinstance(n_neighbors, str) and n_neighbors == "auto"
-    k = min(K, data.n - 1) if auto else check_k(n_neighbors, data.n, "n_neighbors")
+    k = resolve_n_neighbors(n_neighbors, data.n)
     sphere = sphere_geometry(Y)
     q = check_tangent(tangent_dimension, data, map_dimension(embedding.X, sphere), k)
     source = X if data.points is None else data.points

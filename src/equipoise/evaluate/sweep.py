@@ -14,7 +14,7 @@ from .._types import Array
 from ..methods import MDS, Embedding
 from ..procrustes import disagreement
 from .advice import advise, describe_setting
-from .checks import check_data, check_k
+from .checks import check_data, check_k, precomputed_input
 from .classes import check_folds, knn_accuracy
 from .curved_map import require_flat
 from .ranks import Neighborhoods
@@ -145,12 +145,12 @@ def sweep(
     """
     _check_values(method, values)
     names = list(values)
-    for name, what in (("affinity", "affinities"), ("kernel", "a kernel")):
-        if isinstance(given := method.get_params().get(name), str) and given == "precomputed":
-            raise ValueError(
-                f'sweep needs a table or distances to score the maps, but X contains {what}; omit {name}="precomputed"'
-                " and pass the data"
-            )
+    if (found := precomputed_input(method)) is not None:
+        name, content = found
+        raise ValueError(
+            f'sweep needs a table or distances to score the maps, but X contains {content}; omit {name}="precomputed"'
+            " and pass the data"
+        )
     metric = method.get_params().get("metric", "euclidean")
     n = check_data(X, metric).n
     check_k(k, n)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .flat import Flat, Geometry, Orthonormal, Pairs, Placed, compare, factor
+from .flat import Flat, Geometry, Orthonormal, Pairs, Placed
 
 if TYPE_CHECKING:
     from .hyperbolic import Hyperbolic, HyperbolicPairs
@@ -46,8 +46,6 @@ __all__ = [
     "Torus",
     "TorusPairs",
     "UserGeometry",
-    "compare",
-    "factor",
     "resolve",
 ]
 

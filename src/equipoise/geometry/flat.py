@@ -6,6 +6,8 @@ steps on the surface of valid U, such as the sphere.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +40,13 @@ def compare(pairs: Pairs | None, Ui: Array, Uj: Array) -> tuple[Array, Array]:
         return pairs.between(Ui, Uj)
     diff = Ui - Uj
     return (diff**2).sum(axis=-1), diff
+
+
+def squared_distances(pairs: Pairs | None, Ui: Array, Uj: Array) -> Array:
+    """Return d2 (...) of points (..., d), as `compare` does; without `pairs`, of arrays of any library."""
+    if pairs is not None:
+        return pairs.between(Ui, Uj)[0]
+    return reduce(add, ((Ui[..., c] - Uj[..., c]) ** 2 for c in range(Ui.shape[-1])))  # NumPy sums short rows slowly
 
 
 class Geometry:
@@ -113,7 +122,7 @@ class Geometry:
         self.require_sizes()
         maps = (np.asarray(Y, dtype=np.float64) for Y in (Yi, Yj))
         Ui, Uj = (self.work(Y.reshape(-1, Y.shape[-1])).reshape(Y.shape) for Y in maps)
-        return np.sqrt(compare(self.pairs, Ui, Uj)[0])
+        return np.sqrt(squared_distances(self.pairs, Ui, Uj))
 
     def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
         """Return positions (points, columns) along the shortest path between two positions in a map."""

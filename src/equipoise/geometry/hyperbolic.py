@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core
 from .._tags import tagged
 from .._types import Array
-from ..kernels import Kernel
+from ..kernels import DerivedKernel, Kernel
 from .flat import Geometry
 from .sizes import check_largest, check_size, require_chosen, room
 
@@ -42,7 +42,7 @@ def quotient(f: Array, r: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class ChordKernel(Kernel):
+class ChordKernel(DerivedKernel):
     """A kernel as a function of the squared chord x = (2R sinh(d/2R))² instead of d2: what compiled pairs give.
 
     Parameters
@@ -54,10 +54,6 @@ class ChordKernel(Kernel):
 
     kernel: Kernel
     radius: float
-
-    @property
-    def length(self) -> float:  # type: ignore[override]
-        return self.kernel.length
 
     @property
     def kink(self) -> float:  # type: ignore[override]
@@ -237,7 +233,7 @@ class Hyperbolic(Geometry):
         return U
 
     def _mean(self, U: Array) -> Array:
-        """Return the first Newton step (2,), from the origin, towards the point with the least Σ d².
+        """Return the first Newton step (2,), from the origin, towards the point with the smallest Σ d².
 
         The gradient of ½d² is −u, and its second derivative is 1 along u and (r/R) coth(r/R) across it.
         """

@@ -10,7 +10,7 @@ from .sphere import Sphere
 from .torus import Torus
 from .user_geometry import UserGeometry, is_geometry
 
-NAMES = ("plane", "sphere", "torus", "hyperbolic")
+NAMES: dict[str, type[Geometry]] = {"plane": Flat, "sphere": Sphere, "torus": Torus, "hyperbolic": Hyperbolic}
 
 
 def resolve(geometry: Any) -> Geometry:
@@ -28,8 +28,7 @@ def resolve(geometry: Any) -> Geometry:
     if isinstance(geometry, str):
         if geometry not in NAMES:
             raise ValueError(f"unknown geometry {geometry!r}; choose from {', '.join(map(repr, NAMES))} or an object")
-        geometries: tuple[Geometry, ...] = (Flat(), Sphere(), Torus(), Hyperbolic())
-        return geometries[NAMES.index(geometry)]
+        return NAMES[geometry]()
     if isinstance(geometry, type) or not is_geometry(geometry):
         raise ValueError(
             f"geometry must be {', '.join(map(repr, NAMES))} or an object with a method distance(Yi, Yj), got"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._warn import warn
-from ..arrays.namespace import is_positive
+from ..arrays.namespace import is_auto, is_positive
 
 # The side of the square that a map in the plane takes, in kernel lengths, is about ROOM n^(1/4). Measured for t-SNE at
 # its defaults, side/n^(1/4): digits, 300 and 1797 points, 10.9 and 19.9; MNIST, 1,000, 5,000, 20,000 and 70,000 points,
@@ -46,7 +46,7 @@ def require_chosen(value: Any, name: str) -> None:
 
 def check_size(value: Any, name: str) -> Any:
     """Return a size as a float, or "auto"; raise ValueError unless it is "auto" or a positive number."""
-    if isinstance(value, str) and value == "auto":
+    if is_auto(value):
         return value
     if not is_positive(value):
         raise ValueError(f'{name} must be a positive number or "auto", got {value!r}')

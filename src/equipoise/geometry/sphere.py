@@ -65,24 +65,21 @@ class Sphere(Geometry):
                 f"row {int(xp.argmin(norm))} of the map is all zeros and has no direction on the sphere; make it"
                 " nonzero"
             )
-        return Y / norm if self.radius == 1 else Y / (norm / self.radius)
+        return Y / (norm / self.radius)
 
     def pull_back(self, Y: Array, F: Array) -> Array:
-        norm = _norms(Y)
-        if self.radius == 1:
-            return self.tangent(Y / norm, F) / norm
-        return self.tangent(Y / (norm / self.radius), F) / (norm / self.radius)
+        stretch = _norms(Y) / self.radius
+        return self.tangent(Y / stretch, F) / stretch
 
     def tangent(self, U: Array, F: Array) -> Array:
         along = array_namespace(F).sum(F * U, axis=1, keepdims=True)
-        return F - (along if self.radius == 1 else along / self.radius**2) * U
+        return F - along / self.radius**2 * U
 
     def project(self, U: Array) -> Array:
         return self.work(U)
 
     def retract(self, U: Array) -> Array:
-        norm = _norms(U)  # no step ends at 0, and a check would wait for the GPU
-        return U / norm if self.radius == 1 else U / (norm / self.radius)
+        return U / (_norms(U) / self.radius)  # no step ends at 0, and a check would wait for the GPU
 
     def geodesic(self, y_i: Array, y_j: Array, points: int = 50) -> Array:
         """Return positions (points, columns) along the great circle between two positions in a map."""

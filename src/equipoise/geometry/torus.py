@@ -87,9 +87,6 @@ class Torus(Geometry):
     def pairs(self) -> TorusPairs:  # type: ignore[override]
         return TorusPairs(self.period)
 
-    def start(self, Y: Array) -> Array:
-        return self.map(Y)
-
     def work(self, Y: Array) -> Array:
         return self.project(Y - self._period(Y) / 2)
 

@@ -10,7 +10,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.blocks import FIXED_BRIDGE_ROWS
 from ..arrays.csr import make_csr
-from ..arrays.namespace import is_integer
+from ..arrays.namespace import is_auto, is_integer
 from ..spaces.graph_geodesic import connect_components
 from .base import Input
 
@@ -19,7 +19,7 @@ NEIGHBORS = 10  # n_neighbors="auto"; chosen
 
 def resolve_neighbors(n_neighbors: Any, n: int) -> int:
     """Return the number of neighbours per point for n points; "auto" is 10, but at most n − 1."""
-    if isinstance(n_neighbors, str) and n_neighbors == "auto":
+    if is_auto(n_neighbors):
         return min(NEIGHBORS, n - 1)
     return check_n_neighbors(n_neighbors, n, ' or "auto"')
 

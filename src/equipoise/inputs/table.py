@@ -18,7 +18,7 @@ from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
 from ..data import check_distances, check_finite
 from ..data.checks.dissimilarities import check_size
-from ..geometry import factor
+from ..geometry.flat import factor
 from ..linalg.pca import one_blas_thread, principal_components
 from ..linalg.row_products import by_row_blocks
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors

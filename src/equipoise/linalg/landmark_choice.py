@@ -1,4 +1,4 @@
-"""Chooses landmarks, uniformly or by ridge leverage scores, and estimates the error of the matrix they approximate."""
+"""Choose landmarks, uniformly or by ridge leverage scores, and estimate the error of the approximate Gram matrix."""
 
 from __future__ import annotations
 

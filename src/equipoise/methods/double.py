@@ -12,6 +12,7 @@ from ..affinities.bandwidth import Bandwidth, check_bandwidth, check_positive
 from ..affinities.builders import Fuzzy, LocallyLinear, Neighborhoods, Radial
 from ..arrays.csr import make_csr, symmetrized
 from ..arrays.namespace import is_integer
+from ..engines.choose import engine_for_sampling, samples_edges
 from ..geometry import Flat
 from ..initialize.wide import wide_eigenmap, wide_principal
 from ..inputs import Input, make_input
@@ -22,9 +23,8 @@ from ..pair_losses import SquaredDifference
 from ..problems.forces import ForceProblem
 from ..problems.pair_problems import PairSamplingProblem
 from ..problems.several_starts import SeveralStarts
-from .edge_sampling import NEGATIVES, check_edge_sampling, engine_for_sampling, pair_objective
+from .edge_sampling import NEGATIVES, check_edge_sampling, pair_objective
 from .embedding import Embedding
-from .umap import NEGATIVE_SAMPLING
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -145,7 +145,7 @@ class DKPCA(DoubleKernel):
         super().check_parameters()
         if not is_integer(self.n_init) or self.n_init not in (1, 2, 3):
             raise ValueError(f"n_init must be 1, 2 or 3, got {self.n_init!r}")
-        if self._samples_edges():
+        if samples_edges(self.engine):
             check_edge_sampling(self, NEGATIVES, self._geometry())
             if not (isinstance(self.bandwidth, str) and self.bandwidth == "local"):
                 raise ValueError(
@@ -153,18 +153,15 @@ class DKPCA(DoubleKernel):
                     f" bandwidth; omit bandwidth={self.bandwidth!r}"
                 )
 
-    def _samples_edges(self) -> bool:
-        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
-
     def _engine(self, requested: str, n: int) -> str:
         return super()._engine(engine_for_sampling(requested), n)
 
     def _kernel(self) -> Kernel:
         # The same kernel; without centring, the initial map must have about its final extent.
-        return Membership() if self._samples_edges() else super()._kernel()
+        return Membership() if samples_edges(self.engine) else super()._kernel()
 
     def _problem_class(self) -> type[ForceProblem]:
-        return PairSamplingProblem if self._samples_edges() else SeveralStarts
+        return PairSamplingProblem if samples_edges(self.engine) else SeveralStarts
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
         problem, data, neighborhoods = super()._build(X, y, init)
@@ -185,7 +182,7 @@ class DKPCA(DoubleKernel):
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         bandwidth = self._bandwidth(data.n)
-        if self._samples_edges():
+        if samples_edges(self.engine):
             return Fuzzy(max(2, bandwidth.k), self._n_threads())
         if self.bandwidth == np.inf:
             raise ValueError("bandwidth=inf makes the kernel on the data constant; use a finite bandwidth for DKPCA")
@@ -195,7 +192,7 @@ class DKPCA(DoubleKernel):
         return 0.0 if data.sparse or engine not in ("exact", "reference") else 24.0  # d², the exponent and K_X
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        if self._samples_edges():
+        if samples_edges(self.engine):
             return pair_objective(P, kernel, SquaredDifference(), NEGATIVES)
         return DoubleKernelPCA(P, kernel)
 

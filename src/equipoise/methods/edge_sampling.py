@@ -12,19 +12,19 @@ from .._types import Array, Matrix
 from ..arrays.csr import entries_where, is_on_device, on_host
 from ..divergences import Alpha, Divergence
 from ..geometry import Flat, Geometry, Placed
-from ..kernels import Kernel
+from ..kernels import DerivedKernel, Kernel
 from ..objectives.pair_objective import PairObjective
 from ..pair_losses import Contrastive, PairLoss
 from ..problems.forces import ForceProblem
 from ..problems.pair_problems import ContrastiveProblem, PairProblem, PairSamplingProblem
-from .umap import MAX_NEGATIVES, NEGATIVE_SAMPLING
+from .umap import MAX_NEGATIVES
 
 NEGATIVES = 5  # random points per edge; umap-learn's negative_sample_rate
 
 
 @tagged("methods.edge_sampling.FullExtent")
 @dataclass(frozen=True)
-class FullExtent(Kernel):
+class FullExtent(DerivedKernel):
     """A kernel whose initial map has about its final extent.
 
     A loss of pairs has no normaliser: in a tiny map, where all kernels are nearly 1, its forces have the wrong size.
@@ -38,14 +38,6 @@ class FullExtent(Kernel):
     def of(cls, kernel: Kernel) -> Kernel:
         """Return the kernel with a spread of at least 1 length."""
         return kernel if kernel.spread >= 1 else cls(kernel)
-
-    @property
-    def length(self) -> float:  # type: ignore[override]
-        return self.kernel.length
-
-    @property
-    def kink(self) -> float:  # type: ignore[override]
-        return self.kernel.kink
 
     def value(self, d2: Array) -> Array:
         return self.kernel.value(d2)
@@ -72,11 +64,6 @@ def check_edge_sampling(method: Any, negatives: Any, geometry: Geometry) -> None
             f'engine="negative_sampling" needs a map in flat space, not geometry={method.geometry!r}; use another'
             " engine"
         )
-
-
-def engine_for_sampling(requested: str) -> str:
-    """Return the name of the engine that evaluates the loss: "sampled" if `requested` is "negative_sampling"."""
-    return "sampled" if requested == NEGATIVE_SAMPLING else requested
 
 
 def pair_objective(K: Matrix, kernel: Kernel, loss: PairLoss, negatives: float | None) -> PairObjective:

@@ -44,6 +44,7 @@ from ..kernels import Kernel
 from ..memory import require_address_space, require_memory_for_pairs
 from ..neighbors.search import MOST_THREADS
 from ..optimize.descent import split_callbacks
+from ..optimize.dynamics import Dynamics
 from ..optimize.rules import GAP, Momentum, Rule
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
@@ -60,7 +61,7 @@ FEW_POINTS, MORE_ITERATIONS = 10_000, 500
 # Remaining gain, as a fraction of the loss, above which they warn, for a given and for the default number of
 # iterations; chosen. After the default 500, t-SNE of 70,000 images had 8 %, of 141,480 network connections 29 %.
 LARGE_GAIN, LARGE_BY_DEFAULT = 0.05, 0.1
-HIGHER = 0.5  # a loss that ends higher than that of the initial map by this fraction is warned about; chosen
+HIGHER = 0.5  # warn if the loss ends above that of the initial map by more than this fraction; chosen
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -295,7 +296,7 @@ def check_optimizer(optimizer: Any, n_iter: Any) -> Rule:
         return Momentum()
     if isinstance(optimizer, type) or not hasattr(optimizer, "step"):
         raise ValueError(f"optimizer must be Momentum(), GradientDescent(), Dynamics() or None, got {optimizer!r}")
-    if is_auto(n_iter) and getattr(optimizer, "conserves_energy", False):
+    if is_auto(n_iter) and isinstance(optimizer, Dynamics) and optimizer.conserves_energy:
         raise ValueError(
             'n_iter="auto" needs friction, without which the points never rest; use a number of iterations, or'
             ' Dynamics(friction="auto")'

@@ -18,9 +18,10 @@ from .._types import Array
 from ..affinities.perplexity import conditional_of_points, resolve_perplexity
 from ..arrays.namespace import is_finite, is_integer, to_numpy
 from ..data import as_array, check_rows
-from ..geometry import Flat, Geometry
+from ..geometry.flat import Geometry, squared_distances
 from ..inputs import is_space
 from ..kernels import Kernel
+from ..linalg.landmark_choice import choose
 from ..neighbors.vectors import is_euclidean
 
 MIN_WEIGHT = 1e-4  # keeps the tensor positive definite, although a column may not count at all; chosen
@@ -100,13 +101,13 @@ class LearnedMetric:
                 "LearnedMetric cannot be trained with a map whose metric tensor g is a function; pass classes y to fit,"
                 " or a constant matrix g"
             )
-        chosen = np.random.RandomState(0).permutation(len(X))[: self.max_points]
-        rows = X[np.sort(chosen)]
+        chosen = choose(len(X), min(self.max_points, len(X)), np.random.RandomState(0))
+        rows = X[chosen]
         perplexities = resolve_perplexity(method.perplexity, len(rows))
         if len(perplexities) > 1:
             raise ValueError("LearnedMetric needs a single perplexity; pass one number")
         pairs = WeightedPairs(rows, perplexities)
-        classes = None if y is None else _check_classes(y, len(X))[np.sort(chosen)]
+        classes = None if y is None else _check_classes(y, len(X))[chosen]
         progress.stage("metric")
         if classes is not None:
             w = self._minimize(pairs, np.ones(X.shape[1]), partial(same_class, classes=classes))
@@ -195,17 +196,10 @@ def row_divergence(P: Array, log_q: Array) -> tuple[float, Array]:
     return float((P * G).sum()), G
 
 
-def log_neighbors(Y: Array, kernel: Kernel, geometry: Geometry | None = None) -> Array:
-    """Return log q_{j|i} (m, m), q = k/Σ_j k for the points of a map Y (m, d); 0 on the diagonal.
-
-    Distances are those of the geometry, Euclidean by default.
-    """
-    Y = np.asarray(Y, dtype=np.float64)
-    if geometry is not None and (geometry.pairs is not None or (isinstance(geometry, Flat) and geometry.A is not None)):
-        d2 = np.square(geometry.distance(Y[:, None], Y[None]))
-    else:
-        d2 = np.maximum((Y**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * Y @ Y.T, 0.0)
-    log_k = np.asarray(kernel.log_value(d2))
+def log_neighbors(Y: Array, kernel: Kernel, geometry: Geometry) -> Array:
+    """Return log q_{j|i} (m, m), q = k/Σ_j k for the points of a map Y (m, columns); 0 on the diagonal."""
+    U = geometry.work(np.asarray(Y, dtype=np.float64))
+    log_k = np.asarray(kernel.log_value(squared_distances(geometry.pairs, U[:, None], U[None])))
     np.fill_diagonal(log_k, -np.inf)
     largest = log_k.max(axis=1, keepdims=True)
     log_q = log_k - largest - np.log(np.exp(log_k - largest).sum(axis=1, keepdims=True))

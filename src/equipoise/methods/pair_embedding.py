@@ -13,6 +13,7 @@ from ..affinities.bandwidth import Bandwidth, check_bandwidth
 from ..affinities.builders import Fuzzy, Gaussian, Neighborhoods, Radial, width
 from ..affinities.pair_affinities import Unscaled, mean_of_both
 from ..arrays.namespace import is_auto, is_integer, is_positive
+from ..engines.choose import engine_for_sampling, samples_edges
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import check_n_neighbors, limit_neighbors
 from ..kernels import Kernel, Membership
@@ -23,13 +24,11 @@ from .edge_sampling import (
     NEGATIVES,
     FullExtent,
     check_edge_sampling,
-    engine_for_sampling,
     pair_objective,
     pair_problem_class,
 )
 from .embedding import Embedding
 from .estimator import check_kernel_parameter
-from .umap import NEGATIVE_SAMPLING
 
 # Number of points from which the mesh is used in up to 3 dimensions: "exact" evaluates F(0, k) in NumPy. Measured on
 # digits, 100 iterations on one core: 0.3 s and 0.05 s for 200 points, 2.3 s and 0.07 s for 500.
@@ -42,7 +41,7 @@ class PairEmbedding(Embedding):
     """Embed data by any loss Σ_ij F(k_x, k_y) of affinities k_x in the data and k_y = k(d2) in the map.
 
     This is the general form of methods of attraction and repulsion (Draganov & Dohn 2024, eq. 3). d2 is the squared
-    distance of a pair in the map. F is given by a `PairLoss`. Pairs that are no neighbours in the data have k_x = 0;
+    distance of a pair in the map. F is given by a `PairLoss`. Pairs that are not neighbours in the data have k_x = 0;
     their terms F(0, k_y) are summed as a field, so that every F takes linear time. `affinities_` contains k_x.
 
     Parameters
@@ -101,7 +100,7 @@ class PairEmbedding(Embedding):
         m = self.negative_sample_rate
         if m is not None and not is_positive(m):
             raise ValueError(f"negative_sample_rate must be a positive number or None, got {m!r}")
-        if self._samples_edges():
+        if samples_edges(self.engine):
             check_edge_sampling(self, NEGATIVES if m is None else m, self._geometry())
         elif self._learns_scale():
             raise ValueError(
@@ -157,20 +156,17 @@ class PairEmbedding(Embedding):
 
     def resolve_early_exaggeration(self) -> float:
         if is_auto(self.early_exaggeration):
-            return 1.0 if self._samples_edges() else 12.0
+            return 1.0 if samples_edges(self.engine) else 12.0
         return super().resolve_early_exaggeration()
-
-    def _samples_edges(self) -> bool:
-        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         K = mean_of_both(P, self._n_threads()) if self.affinity in ("perplexity", "precomputed") else P
-        sampled = self._samples_edges()
+        sampled = samples_edges(self.engine)
         m = NEGATIVES if sampled and self.negative_sample_rate is None else self.negative_sample_rate
         return pair_objective(K, kernel, self._loss(), m)
 
     def _problem_class(self) -> type[ForceProblem]:
-        return pair_problem_class(sampled=self._samples_edges(), learned=self._learns_scale())
+        return pair_problem_class(sampled=samples_edges(self.engine), learned=self._learns_scale())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

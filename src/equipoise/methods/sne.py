@@ -20,6 +20,7 @@ from ..arrays.csr import is_sparse, symmetrized
 from ..arrays.memory_limits import GPU_ADVICE, available_memory, require_memory
 from ..divergences import Alpha, Divergence
 from ..engines import choose_device
+from ..engines.choose import engine_for_sampling, samples_edges
 from ..geometry import Flat, Geometry, Placed
 from ..inputs import Input, make_input
 from ..kernels import Kernel
@@ -30,7 +31,6 @@ from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
 from .estimator import check_callbacks, check_kernel_parameter
 from .learned_metric import LearnedMetric
-from .umap import NEGATIVE_SAMPLING
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -106,10 +106,7 @@ class NeighborEmbedding(Embedding):
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
             return requested  # autograd compares all pairs on its own device
-        return super()._engine("sampled" if self._samples_edges() else requested, n)
-
-    def _samples_edges(self) -> bool:
-        return isinstance(self.engine, str) and self.engine == NEGATIVE_SAMPLING
+        return super()._engine(engine_for_sampling(requested), n)
 
     def _bytes_per_pair(self, data: Input, engine: str) -> float:
         # Measured as the peak of fits of 4,000 points: P alone for KL, three arrays of its size for other divergences.
@@ -125,7 +122,7 @@ class NeighborEmbedding(Embedding):
         return max((8 if double else 4) * copies, distances)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        if self._samples_edges():
+        if samples_edges(self.engine):
             from .edge_sampling import contrastive_objective  # only this engine needs it
 
             return contrastive_objective(affinities.joint(P, self._n_threads()), kernel)
@@ -147,7 +144,7 @@ class NeighborEmbedding(Embedding):
         return curved(flat, self.g)
 
     def _problem_class(self) -> type[ForceProblem]:
-        if self._samples_edges():
+        if samples_edges(self.engine):
             from ..problems.pair_problems import ContrastiveProblem
 
             return ContrastiveProblem
@@ -159,7 +156,7 @@ class NeighborEmbedding(Embedding):
             check_affinity(self.affinity)
             if isinstance(self.affinity, Kernel):
                 check_kernel(self.affinity)
-        if self._samples_edges():
+        if samples_edges(self.engine):
             from .edge_sampling import check_contrastive
 
             joint = type(self)._objective is NeighborEmbedding._objective  # a subclass may normalise Q in another way

@@ -12,6 +12,7 @@ from .._warn import warn
 from ..affinities.builders import Fuzzy
 from ..arrays.namespace import is_auto, is_finite, is_integer, is_positive, to_numpy
 from ..engines import check_engine_name
+from ..engines.choose import NEGATIVE_SAMPLING, engine_for_sampling, samples_edges
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import limit_neighbors
 from ..kernels import Kernel, Membership, NonMembership
@@ -21,7 +22,6 @@ from ..problems.negative_sampling_problem import NegativeSamplingProblem
 from .embedding import Embedding
 
 LOSSES = ("effective", "intended")
-NEGATIVE_SAMPLING = "negative_sampling"
 SAMPLING = ("sampled", NEGATIVE_SAMPLING)  # engines with 500 iterations and no early exaggeration by default
 MAX_NEGATIVES = 65_536  # per edge and step; a limit of the core
 
@@ -122,7 +122,7 @@ class UMAP(Embedding):
 
     def _samples_negatives(self) -> bool:
         """Return whether the engine is "negative_sampling" or, if loss="effective", its deprecated name "sampled"."""
-        return self.engine == NEGATIVE_SAMPLING or (self.engine == "sampled" and self.loss == "effective")
+        return samples_edges(self.engine) or (self.engine == "sampled" and self.loss == "effective")
 
     def _check_negative_sampling(self) -> None:
         if self.engine == "sampled":
@@ -150,12 +150,12 @@ class UMAP(Embedding):
         return make_input(X, self.metric, None, affinity, device=self._device(X))
 
     def _engine(self, requested: str, n: int) -> str:
-        if requested == NEGATIVE_SAMPLING and self._geometry().resolved(n, self.n_components, 1.0).pairs is not None:
+        if samples_edges(requested) and self._geometry().resolved(n, self.n_components, 1.0).pairs is not None:
             raise ValueError(
                 'engine="negative_sampling" works in flat space and on the sphere, not with'
                 f' geometry={self.geometry!r}; use engine="auto"'
             )
-        return super()._engine("sampled" if requested == NEGATIVE_SAMPLING else requested, n)
+        return super()._engine(engine_for_sampling(requested), n)
 
     def _kernel(self) -> Kernel:
         if self.a is None or self.b is None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
-from .panels import Members, Panels, one_group
+from .panels import ALL, Members, Panels, one_group
 
 TRAINING = 16  # training points per cell for k-means; chosen, like the iterations
 ITERATIONS = 4
@@ -65,9 +65,8 @@ class Centres:
 
     def _region(self, points: Array) -> Array:
         """Return the index of the region of each point."""
-        near = np.array([0, 1]), np.zeros(1, np.int32)
         regions = Panels(self._regions, one_group(len(self._regions)), self._n_threads)
-        return regions.nearest(1, points, one_group(len(points)), near)[:, 0]
+        return regions.nearest(1, points, one_group(len(points)), ALL)[:, 0]
 
     def nearest(self, points: Array, k: int) -> Array:
         """Return the indices (n, k), int32, of the k cells nearest to each point, nearest first.

@@ -61,16 +61,18 @@ class DenseDivergence:
         Y, P = to_float64(Y), to_float64(self.affinities)
         xp, n = array_namespace(Y), Y.shape[0]
         Z = float(total(engine.field(Y, self.kernel).potential))
-        G, mean, value = xp.empty_like(P), 0.0, 0.0
+        G, mean, value = xp.zeros_like(P), 0.0, 0.0
         for i in range(n):
             p, q = _without(P[i, :], i), _without(self._kernel_row(Y, i, engine.pairs) / Z, i)
             t = q / p
             mean += float(q @ self.divergence.slope(t))
             slope = self.divergence.slope(t / exaggeration)
-            G[i, :i], G[i, i], G[i, i + 1 :] = slope[:i], 0.0, slope[i:]
+            G[i, :i], G[i, i + 1 :] = slope[:i], slope[i:]
             value += float(p @ self.divergence.value(t)) if loss else np.nan
         G -= mean
-        # The stiffness of the point with the strongest forces; near Q = P it is f''(1) = 1.
+        for i in range(n):
+            G[i, i] = 0.0  # a point does not act on itself
+        # The stiffness of the point with the strongest forces, and at least f''(1) = 1, that of KL.
         load = max(float(xp.abs(G[i, :]) @ self._kernel_row(Y, i, engine.pairs)) for i in range(n)) / Z
         _, pull = engine.edges(Y, at_most(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, at_least(G, 0.0), self.kernel, 0.0, potential=False)

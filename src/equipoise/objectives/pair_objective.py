@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,8 @@ from ..arrays.csr import (
 )
 from ..arrays.namespace import array_like, array_namespace, on_device_of, to_float64, to_numpy, total
 from ..engines import Engine, Placement
-from ..kernels import Kernel
+from ..geometry.flat import squared_distances
+from ..kernels import DerivedKernel, Kernel
 from ..pair_losses import PairLoss
 from .base import SPRINGS, Balance
 
@@ -36,19 +35,11 @@ PROBES = (0.05, 0.25, 1.0, 4.0)  # squared distances, in units of length², at w
 
 @tagged("objectives.pair_objective.ZeroAffinity")
 @dataclass(frozen=True)
-class ZeroAffinity(Kernel):
+class ZeroAffinity(DerivedKernel):
     """u = F(0, k(d2)), the potential of two points whose affinity is 0."""
 
     loss: PairLoss
     kernel: Kernel
-
-    @property
-    def length(self) -> float:  # type: ignore[override]
-        return self.kernel.length
-
-    @property
-    def kink(self) -> float:  # type: ignore[override]
-        return self.kernel.kink
 
     def value(self, d2: Array) -> Array:
         k = self.kernel.value(d2)
@@ -126,10 +117,10 @@ class PairObjective:
 
     def _dense_slopes(self, Y: Array, engine: Engine, value: bool) -> tuple[Array, Any]:
         """Return the slopes (n, n) of all pairs, and the sum of the terms in `_pairs`, for dense affinities."""
-        n, psi, blocks = Y.shape[0], 0.0, []
+        Y, n, psi, blocks = to_float64(Y), Y.shape[0], 0.0, []
         step = max(1, FIXED_SUM // n)
         for start in range(0, n, step):
-            d2 = _compare(engine, Y[start : start + step, None, :], Y[None, :, :])
+            d2 = squared_distances(engine.pairs, Y[start : start + step, None, :], Y[None, :, :])
             slopes, part = self._pairs(to_float64(self.affinities[start : start + step, :]), d2, value)
             psi += part
             blocks.append(slopes)
@@ -196,23 +187,11 @@ class PairObjective:
         return 4 * xp.abs(slope) * r, 4 * weight * xp.abs(self.apart.slope(d2)) * r
 
 
-def _compare(engine: Engine, Yi: Array, Yj: Array) -> Array:
-    """Return d2 (...) of points (..., d) in float64; in a curved space, the engine says how points are compared."""
-    Yi, Yj = to_float64(Yi), to_float64(Yj)
-    if engine.pairs is not None:
-        return engine.pairs.between(Yi, Yj)[0]
-    return array_namespace(Yi).sum((Yi - Yj) ** 2, axis=-1)
-
-
 def _squared_distances(engine: Engine, Yi: Array, i: Array, Yj: Array, j: Array) -> Array:
     """Return d2 (m,) between the points Yi[i] and Yj[j]; the indices may be arrays of another library."""
     xp = array_namespace(Yi)
     i, j = (xp.astype(on_device_of(Yi, index), xp.int64) for index in (i, j))
-    if engine.pairs is not None:
-        return _compare(engine, xp.take(Yi, i, axis=0), xp.take(Yj, j, axis=0))
-    Yi, Yj = to_float64(Yi), to_float64(Yj)
-    diffs = (xp.take(Yi[:, c], i) - xp.take(Yj[:, c], j) for c in range(Yi.shape[1]))  # NumPy sums short rows slowly
-    return reduce(operator.add, (diff * diff for diff in diffs))
+    return squared_distances(engine.pairs, xp.take(to_float64(Yi), i, axis=0), xp.take(to_float64(Yj), j, axis=0))
 
 
 def _cast(values: Any, A: Matrix) -> Any:

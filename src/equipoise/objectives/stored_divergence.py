@@ -14,6 +14,7 @@ from ..arrays.csr import entry_rows, is_sparse, permuted, stored_values, with_va
 from ..arrays.namespace import array_like, array_namespace, at_least, cast_like, is_numpy, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
+from ..geometry.flat import squared_distances
 from ..kernels import Kernel
 from .base import SPRINGS, Balance, require_positive
 
@@ -41,20 +42,12 @@ def stored_distances(U: Array, V: Array, A: Matrix, engine: Engine) -> Iterator[
         step = A.nnz if whole else BLOCK
         for start in range(0, A.nnz, max(1, step)):
             part = slice(start, min(start + step, A.nnz))
-            yield part, _squared_distances(xp.take(U, i[part], axis=0), xp.take(V, j[part], axis=0), engine)
+            yield part, squared_distances(engine.pairs, xp.take(U, i[part], axis=0), xp.take(V, j[part], axis=0))
         return
     step = A.shape[0] if whole else max(1, BLOCK // A.shape[1])
     for start in range(0, A.shape[0], step):
         rows = slice(start, min(start + step, A.shape[0]))
-        yield rows, _squared_distances(U[rows, None, :], V[None, :, :], engine)
-
-
-def _squared_distances(Ui: Array, Uj: Array, engine: Engine) -> Array:
-    """Return d2 (...) of points (..., d); an engine for a curved space has `pairs`, which compares them."""
-    if engine.pairs is not None:
-        return engine.pairs.between(Ui, Uj)[0]
-    d2: Any = sum((Ui[..., c] - Uj[..., c]) ** 2 for c in range(Ui.shape[-1]))
-    return d2
+        yield rows, squared_distances(engine.pairs, U[rows, None, :], V[None, :, :])
 
 
 @tagged("objectives.stored_divergence.StoredDivergence")

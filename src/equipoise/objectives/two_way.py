@@ -15,7 +15,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import permuted, stored_values, sum_positive, with_values
 from ..arrays.namespace import array_namespace, at_least, to_float64, total
 from ..engines import Engine, Placement
-from ..kernels import Kernel
+from ..kernels import DerivedKernel, Kernel
 from .base import Balance, require_positive
 
 TINY = 1e-30  # lower bound of k/k(0) in a logarithm, so that 0 log 0 = 0
@@ -23,21 +23,13 @@ TINY = 1e-30  # lower bound of k/k(0) in a logarithm, so that 0 log 0 = 0
 
 @tagged("objectives.two_way.Entropy")
 @dataclass(frozen=True)
-class Entropy(Kernel):
+class Entropy(DerivedKernel):
     """u = k log(k/k(0)) − k for a kernel k: its field gives the entropy of Q (docs/math.md, eq. V6).
 
     Its slope is k' log(k/k(0)) ≥ 0: u is a potential that attracts.
     """
 
     kernel: Kernel
-
-    @property
-    def length(self) -> float:  # type: ignore[override]
-        return self.kernel.length
-
-    @property
-    def kink(self) -> float:  # type: ignore[override]
-        return self.kernel.kink
 
     @property
     def at_zero(self) -> float:

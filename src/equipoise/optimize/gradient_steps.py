@@ -20,6 +20,7 @@ from ..engines.base import HasLinearForce, LinearForce, StepPlan
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import State, Steps
+from .dynamics import Dynamics
 from .rules import Momentum, Phase, Rule, remaining_gain
 
 # Fraction of the initial spread below which a map counts as collapsed; chosen. Low, because a map from a random start
@@ -115,7 +116,7 @@ class GradientSteps(Steps[State]):
     def __init__(self, forces: Forces, geometry: Geometry, rule: Rule, phases: Sequence[Phase]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
-        self._kinetic_energy: Callable[[State, Array, float], float] | None = getattr(rule, "kinetic_energy", None)
+        self._dynamics = rule if isinstance(rule, Dynamics) else None
         self._evaluated: tuple[Array, float, float] | None = None  # gradient, loss, stiffness at the current state
         self._has_loss = False  # whether they were evaluated with the loss
         self._min_width: tuple[int, float] = -1, 0.0  # phase and its minimum width, for replayed steps
@@ -128,7 +129,7 @@ class GradientSteps(Steps[State]):
 
     @property
     def late_from(self) -> int:  # type: ignore[override]
-        if getattr(self.rule, "conserves_energy", False):
+        if self._dynamics is not None and self._dynamics.conserves_energy:
             return sys.maxsize  # nothing can be extrapolated: the loss rises and falls
         return self.ends[-2] if len(self.ends) > 1 else 0
 
@@ -164,12 +165,12 @@ class GradientSteps(Steps[State]):
     def _end_exaggeration(self, state: State) -> None:
         """Reset the momentum, undo an early phase that only contracted the map, and sort the points.
 
-        If the forces do not change, a rule with a kinetic energy keeps its velocities. Too much exaggeration for the
+        If the forces do not change, `Dynamics` keeps its velocities. Too much exaggeration for the
         data (no clusters, few points) contracts the map towards a point. The late phase then starts from the initial
         map, with the remaining iterations.
         """
         before, after = self.phases[0].exaggeration, self.phase(state).exaggeration
-        if before != after or self._kinetic_energy is None:
+        if before != after or self._dynamics is None:
             state.reset_momentum()
         exaggerated = before > after
         if exaggerated and self._is_narrower(state, 0.5):
@@ -193,13 +194,13 @@ class GradientSteps(Steps[State]):
         return -self.geometry.tangent(state.U, force.total), force.loss, force.stiffness
 
     def on_report(self, state: State) -> None:
-        """Record the energies, if the rule has a kinetic energy (`Dynamics`)."""
-        if self._kinetic_energy is not None:
+        """Record the energies, if the rule is `Dynamics`."""
+        if self._dynamics is not None:
             self.evaluate(state, loss=False)
             assert self._evaluated is not None
             gradient, _, stiffness = self._evaluated
             rate = self._rate(stiffness, self.phase(state), self.forces.sums.count(gradient))
-            state.energy.append((state.iteration, self._kinetic_energy(state, gradient, rate), state.loss))
+            state.energy.append((state.iteration, self._dynamics.kinetic_energy(state, gradient, rate), state.loss))
 
     def _rate(self, stiffness: float, phase: Phase, n: int) -> float:
         return self.rule.auto_rate(n, stiffness, self.forces.length) if phase.rate is None else phase.rate

@@ -45,7 +45,7 @@ class PairSamplingProblem(NegativeSamplingProblem):
 
 
 class ContrastiveProblem(PairSamplingProblem):
-    """A problem with a Contrastive loss whose scale s = m Z/n(n − 1) is learned while the map is optimised.
+    """A problem with a Contrastive loss whose scale s = m Z/n² is learned while the map is optimised.
 
     At first Z is the sum of the kernel over all pairs of the initial map. `objective` has the scale that was learned
     together with the current map.
@@ -71,7 +71,7 @@ class ContrastiveProblem(PairSamplingProblem):
     @property
     def normalizer(self) -> float:
         n, m = self._Y0.shape[0], self._negatives
-        return float(np.exp(self._best.log_scale)) * n * (n - 1) / m
+        return float(np.exp(self._best.log_scale)) * n**2 / m
 
     @property
     def _negatives(self) -> float:
@@ -87,9 +87,9 @@ class ContrastiveProblem(PairSamplingProblem):
 
 
 def _with_scale(U: Array, objective: PairObjective, engine: Sampled, negatives: float) -> LearnedState:
-    """Return the initial state of a run, with the scale s = m Z/n(n − 1) for Z = Σ k of the initial map U."""
+    """Return the initial state of a run, with the scale s = m Z/n² for Z = Σ k of the initial map U."""
     n, state = len(U), LearnedState.start(U)
     assert isinstance(state, LearnedState)
     Z = float(total(engine.field(to_numpy(U), objective.kernel).potential))
-    state.log_scale = float(np.log(max(negatives * Z / (n * (n - 1)), TINIEST)))
+    state.log_scale = float(np.log(max(negatives * Z / n**2, TINIEST)))
     return state

@@ -11,6 +11,7 @@ from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_ENTRIES
 from ..engines import HOST, Engine, Field
 from ..engines.cpu import HostPlacement
+from ..geometry.flat import squared_distances
 from ..kernels import Kernel
 from ..objectives import GramLoss, Objective
 
@@ -22,8 +23,8 @@ class _NoUnderflow(HostPlacement):
         found = HOST.indices_where(mask)
         if len(found):
             raise FloatingPointError(
-                f"the kernel underflows between point {int(found[0])} and all others, so that its forces are no sum"
-                " over pairs; move the point closer to others"
+                f"the kernel underflows between point {int(found[0])} and all others, so that its forces are not a"
+                " sum over pairs; move the point closer to others"
             )
         return found
 
@@ -54,8 +55,7 @@ class PairwiseEngine:
         """Return d2 (n, q) and the mask i ≠ j."""
         self.was_used = True
         Yi, Yj = np.asarray(Y, dtype=np.float64)[:, None, :], np.asarray(Y, dtype=np.float64)[None, self.columns, :]
-        d2 = ((Yi - Yj) ** 2).sum(axis=2) if self.pairs is None else self.pairs.between(Yi, Yj)[0]
-        return d2, np.arange(len(Y))[:, None] != self.columns
+        return squared_distances(self.pairs, Yi, Yj), np.arange(len(Y))[:, None] != self.columns
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ of the engine, and the factors A_ij k^b k', (n, q)."""
@@ -101,8 +101,8 @@ def _scalars_to(objective: Objective, Y: Array, engine: Engine, columns: Array) 
     balance = objective.balance(Y, pairwise, loss=False)
     if not pairwise.was_used:
         raise TypeError(
-            f"the forces of {type(objective).__name__} are no sums over pairs of points; use attraction(Y) and"
-            " repulsion(Y)"
+            f"the forces of {type(objective).__name__} are not sums over pairs of points; use attraction(Y)"
+            " and repulsion(Y)"
         )
     return -balance.attraction, balance.repulsion
 

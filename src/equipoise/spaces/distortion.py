@@ -14,7 +14,7 @@ import numpy as np
 from .._plural import plural
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES
-from ..data.checks.maps import check_map
+from ..data.checks.maps import check_map, curved_geometry
 from ..geometry import Geometry
 from .base import MetricSpace
 from .simple import as_space
@@ -167,8 +167,8 @@ def _map_space(Y: Any) -> MetricSpace:
     """Return a space unchanged, and a map or a fitted method as the space of its points."""
     if not (hasattr(Y, "fit") or hasattr(Y, "embedding_")):
         return as_space(Y)
-    geometry, Y = getattr(Y, "geometry_", None), check_map(Y)
-    return as_space(Y) if geometry is None or geometry.pairs is None else _MapSpace(Y, geometry)
+    geometry, Y = curved_geometry(Y), check_map(Y)
+    return as_space(Y) if geometry is None else _MapSpace(Y, geometry)
 
 
 def _same_points(X: Any, Y: Any) -> tuple[MetricSpace, MetricSpace]:

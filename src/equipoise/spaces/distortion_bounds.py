@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
-from .stress_bounds import EPS, weighted_rank_gaps
+from .stress_bounds import EPS, centered_gram, weighted_rank_gaps
 
 MAX_REFINED = 150  # points for which the matrix Q of the any-dimension bound is optimised; chosen
 RANK = 30  # columns of A in Q = A Aᵀ; chosen
@@ -52,11 +52,11 @@ def limited_distortion(D: Array, dimensions: Array) -> Array:
     _, separation, diameter = greedy_order(D, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         shape = np.where(diameter > 0, separation / diameter, 0.0)[1:]
-    packing = np.array([(shape * least_ratios(n, float(k))).max(initial=0.0) for k in d])
+    packing = np.array([(shape * min_ratios(n, float(k))).max(initial=0.0) for k in d])
     return np.maximum(np.maximum(by_rank, packing * (1 - 8 * EPS)), 1.0)
 
 
-def least_ratios(n: int, d: float) -> Array:
+def min_ratios(n: int, d: float) -> Array:
     """Return lower bounds of the largest over the smallest distance among k = 2, …, n points in ℝᵈ, eq. (S6)."""
     k = np.arange(2, n + 1)
     ratios = np.maximum(k ** (1 / d) - 1, 1.0)
@@ -104,7 +104,7 @@ def _optimized_ratio(d2: Array) -> float:
     n = len(d2)
     k = min(n - 1, RANK)
     d2 = d2 / d2.mean()
-    values, vectors = np.linalg.eigh(d2 - d2.mean(axis=0) - d2.mean(axis=1)[:, None] + d2.mean())
+    values, vectors = np.linalg.eigh(-2 * centered_gram(d2))
     scale = np.sqrt(np.maximum(values[::-1][:k], 0.0025 * values[-1]))  # every column takes part from the start
     A = vectors[:, ::-1][:, :k] * scale
     best = _ratio(A, d2)

@@ -16,7 +16,7 @@ from ..arrays.namespace import is_integer, require
 from ..linalg.pca import on_one_blas_thread
 from .base import MetricSpace
 from .distortion_bounds import limited_distortion, unlimited_distortion
-from .simple import Precomputed, given_distances
+from .simple import distance_matrix_of
 from .stress_bounds import EPS, centered_gram, lower_bounds
 
 MAX_POINTS = 4000  # all eigenvectors of a matrix of this size take about half a minute on one core; chosen
@@ -38,7 +38,7 @@ class Embeddability:
         Eigenvalues of −½ C D² C, descending, D² being the squared distances and C = I − 11ᵀ/n.
     rounding : float
         Size up to which an eigenvalue may differ from 0 by the errors of the distances.
-    least_dimension : int or None
+    min_dimension : int or None
         The smallest k for which ℝᵏ contains the space, up to rounding; None if no ℝᵏ does.
     dimensions : ndarray of int, shape (m,)
         The numbers of dimensions 1, …, max_components of the bounds below.
@@ -55,7 +55,7 @@ class Embeddability:
     n: int
     eigenvalues: Array = field(repr=False)
     rounding: float
-    least_dimension: int | None
+    min_dimension: int | None
     dimensions: Array = field(repr=False)
     stress: Array
     normalised_stress: Array
@@ -65,7 +65,7 @@ class Embeddability:
     any_distortion: float
 
     def __bool__(self) -> bool:
-        return self.least_dimension is not None
+        return self.min_dimension is not None
 
     @property
     def most_negative(self) -> float:
@@ -75,8 +75,8 @@ class Embeddability:
     def __str__(self) -> str:
         largest, lowest = float(self.eigenvalues[0]), self.most_negative
         points = plural(self.n, "point")
-        if self.least_dimension is not None:
-            fewest = plural(self.least_dimension, "dimension")
+        if self.min_dimension is not None:
+            fewest = plural(self.min_dimension, "dimension")
             first = f"{points}: embeds isometrically in {fewest}, and in no fewer"
             spectrum = f"no eigenvalue below {-self.rounding:.1g}, the rounding error"
         else:
@@ -193,7 +193,7 @@ def _embeddability(D: Array, relative: float, dimensions: Array) -> Embeddabilit
         n=len(D),
         eigenvalues=unit**2 * spectrum.exact[::-1],
         rounding=unit**2 * spectrum.rounding,
-        least_dimension=None if values[0] < 0 else int((values > 0).sum()),
+        min_dimension=None if values[0] < 0 else int((values > 0).sum()),
         dimensions=dimensions,
         stress=np.square(stress) * S,
         normalised_stress=stress,
@@ -231,10 +231,8 @@ def _distances(space: Any, tol: float | None) -> tuple[Array, float]:
             " distortion also hold for the whole space"
         )
     require_memory(48.0 * n * n, f"the eigenvectors of {n:,} points", available_memory(), "use fewer points")
-    if isinstance(space, MetricSpace):
-        if n < 2:
-            raise ValueError(f"space has {plural(n, 'point')}; at least 2 are needed to compare distances")
-        D = space.matrix()
-        return Precomputed((D + D.T) / 2).D, ROUNDING if tol is None else tol  # the heat method is not symmetric
-    single = getattr(space, "dtype", None) == np.float32
-    return given_distances(space, "space").astype(np.float64), (SINGLE if single else ROUNDING) if tol is None else tol
+    if isinstance(space, MetricSpace) and n < 2:
+        raise ValueError(f"space has {plural(n, 'point')}; at least 2 are needed to compare distances")
+    if tol is None:
+        tol = SINGLE if getattr(space, "dtype", None) == np.float32 else ROUNDING
+    return distance_matrix_of(space, "space"), tol

@@ -9,11 +9,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .._types import Array
-from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import is_integer
 from ..linalg.pca import on_one_blas_thread
-from .base import MetricSpace
-from .simple import given_distances
+from .simple import distance_matrix_of
 from .transport import Transport, monotone_coupling, quantile_pieces, squared_wasserstein, transport
 
 ROUNDING = 1e-14  # of the lower bounds, relative to the largest distance; chosen
@@ -95,16 +93,6 @@ def gromov_wasserstein(A: Any, B: Any, *, max_iter: int = 200) -> GromovWasserst
     if not (is_integer(max_iter) and max_iter >= 1):
         raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
     return _solve(distance_matrix_of(A, "A"), distance_matrix_of(B, "B"), max_iter)
-
-
-def distance_matrix_of(space: Any, name: str) -> Array:
-    """Return the distances (n, n) of a space or matrix, which the error messages call `name`."""
-    if isinstance(space, MetricSpace):
-        need = 40.0 * space.n**2
-        require_memory(need, f"the distances of {name}", available_memory(), "use spaces.Restriction to fewer points")
-        D = space.matrix()
-        return np.asarray((D + D.T) / 2)
-    return given_distances(space, name).astype(np.float64)
 
 
 @on_one_blas_thread

@@ -13,7 +13,7 @@ from .._plural import plural
 from .._types import Array
 from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import is_positive, require
-from .gromov_wasserstein import distance_matrix_of
+from .simple import distance_matrix_of
 
 BYTES_PER_PAIR = 130.0  # traced; a search among symmetric points adds one byte for each assignment
 
@@ -47,7 +47,7 @@ def is_isometric(A: Any, B: Any, tol: float = 1e-8, *, time_limit: float = 60.0)
     Invariants come first: the number of points, the sorted distances, and the distances from each point, refined until
     nothing changes: two points can correspond only if they have the same distances to the same kinds of points
     (Weisfeiler & Leman 1968). Then a search assigns the points one by one, the one with the fewest candidates first,
-    and takes back assignments that lead nowhere. The answer is exact; the time can grow exponentially for highly
+    and backtracks where a point has none left. The answer is exact; the time can grow exponentially for highly
     symmetric spaces that are nearly isometric.
 
     Parameters

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from .._plural import plural
 from .._tags import tagged
 from .._types import Array
+from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import is_finite, is_integer, require
 from ..data import check_distances, check_table
 from .base import MetricSpace
@@ -145,10 +146,15 @@ def check_new_rows(X: Any, table: Array) -> Array:
     return X
 
 
-def given_distances(D: Any, name: str) -> Array:
-    """Return a matrix of distances (n, n), the argument called `name`; the error for a table names the remedy."""
+def distance_matrix_of(space: Any, name: str) -> Array:
+    """Return the distances (n, n), symmetric and in float64, of a space or matrix, which error messages call `name`."""
+    if isinstance(space, MetricSpace):
+        need = 40.0 * space.n**2
+        require_memory(need, f"the distances of {name}", available_memory(), "use spaces.Restriction to fewer points")
+        D = space.matrix()
+        return np.asarray((D + D.T) / 2)  # the heat method is not exactly symmetric
     try:
-        return np.asarray(Precomputed(D).D)
+        return np.asarray(Precomputed(space).D, dtype=np.float64)
     except ValueError as error:
         raise ValueError(
             f"{name}: {error}. Pass a square matrix of distances, or equipoise.spaces.Euclidean({name}) for a table"

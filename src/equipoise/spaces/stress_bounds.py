@@ -11,6 +11,7 @@ from scipy import linalg
 from scipy.spatial.distance import cdist
 
 from .._types import Array
+from ..linalg.pca import double_center
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_RANK = 50  # dimensions of the reference map of more than MAX_FULL points; chosen
@@ -22,8 +23,9 @@ WEIGHT_ROUNDS = 30  # iterations of `_factor_weights`, each of which halves the 
 
 def centered_gram(d2: Array) -> Array:
     """Return B = −½ C d2 C with C = I − 11ᵀ/n, for squared distances d2 (n, n)."""
-    rows = d2.mean(axis=1)
-    return -0.5 * (d2 - rows - rows[:, None] + rows.mean())
+    B = -0.5 * d2
+    double_center(B)
+    return B
 
 
 def lower_bounds(D: Array, values: Array, vectors: Array | None, dimensions: Array) -> tuple[float, Array]:

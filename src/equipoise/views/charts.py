@@ -139,11 +139,10 @@ def make_chart(Y: Array, geometry: Geometry | None) -> Chart:
     from ..geometry import Hyperbolic, Sphere, Torus
 
     if geometry is not None:
-        check_space(Y, geometry)
+        geometry = check_space(Y, geometry)
     if isinstance(geometry, Torus):
         return _torus(Y, geometry)
     if isinstance(geometry, Hyperbolic):
-        geometry = Hyperbolic(1.0) if geometry.radius == "auto" else geometry
         return Chart(Y, "the hyperbolic plane, as the Poincaré disk", geometry=geometry, disk=True)
     if isinstance(geometry, Sphere) and Y.shape[1] == 3:
         return Chart(_longitude_latitude(Sphere(1.0).work(Y)), "", "mollweide", Sphere(1.0))
@@ -197,9 +196,7 @@ def emptiest_cut(values: Array, period: float) -> float:
 
 def _torus(Y: Array, geometry: Any) -> Chart:
     """Return the chart of a torus: a circle in one dimension, else a square cut where there are the fewest points."""
-    d = Y.shape[1]
-    geometry = geometry.resolved(len(Y), d, 1.0)
-    period, Y = np.array(geometry.period), geometry.wrap(Y)
+    d, period, Y = Y.shape[1], np.array(geometry.period), geometry.wrap(Y)
     if d == 1:
         angle = 2 * np.pi * Y[:, 0] / period[0]
         radius = 1 + 0.06 * np.random.RandomState(0).uniform(-1, 1, len(Y))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..._types import Array
-from ...arrays.namespace import check_finite, to_numpy
+from ...arrays.namespace import check_finite, is_auto, to_numpy
 from ...geometry import Geometry
 from .table_input import as_array
 
@@ -50,21 +51,28 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     return Y
 
 
-def check_space(Y: Array, geometry: Geometry) -> None:
-    """Raise ValueError, with the row, unless a map Y (n, columns) consists of points of a curved space.
+def curved_geometry(Y: Any) -> Geometry | None:
+    """Return the geometry of a fitted method if its distances are not those of its coordinates, else None."""
+    geometry = getattr(Y, "geometry_", None)
+    return None if geometry is None or geometry.pairs is None else geometry
+
+
+def check_space(Y: Array, geometry: Geometry) -> Geometry:
+    """Return a geometry with the sizes that fit a map Y (n, columns); raise ValueError, with the row, if none do.
 
     The points of a torus lie in [0, period), those of the Poincaré disk have norms below 1, and those of a sphere have
-    equal norms. Other geometries are not checked.
+    equal norms, its radius. The radius of curvature is 1 if it is not known. Other geometries are returned unchecked.
     """
     from ...geometry import Hyperbolic, Sphere, Torus
 
     if isinstance(geometry, Torus):
-        _check_torus(Y, geometry)
-    elif isinstance(geometry, Hyperbolic):
+        return _check_torus(Y, geometry)
+    if isinstance(geometry, Hyperbolic):
         if Y.shape[1] != 2:
             raise ValueError(f"a map in the hyperbolic plane has 2 columns, but Y has {Y.shape[1]}; pass its geometry")
         Hyperbolic(1.0).work(Y)  # raises for points outside the disk
-    elif isinstance(geometry, Sphere):
+        return Hyperbolic(1.0) if is_auto(geometry.radius) else geometry
+    if isinstance(geometry, Sphere):
         norm = np.linalg.norm(Y, axis=1)
         low, high = int(np.argmin(norm)), int(np.argmax(norm))
         if norm[high] - norm[low] > UNEVEN * norm[high]:
@@ -73,15 +81,19 @@ def check_space(Y: Array, geometry: Geometry) -> None:
                 f" {high} has {norm[high]:.4g}; a map on the surface of a ball has 3 columns, this one has"
                 f" {Y.shape[1]}"
             )
+        return replace(geometry, radius=float(norm[0]))
+    return geometry
 
 
-def _check_torus(Y: Array, geometry: Any) -> None:
+def _check_torus(Y: Array, geometry: Any) -> Geometry:
+    """Return a torus with one period per axis."""
     if isinstance(geometry.period, str):
         raise ValueError(
-            'geometry="torus" does not say the period of the map; pass the fitted method instead of Y, or'
+            'geometry="torus" does not contain the period of the map; pass the fitted method instead of Y, or'
             " geometry=eq.geometry.Torus(period)"
         )
-    period = np.array(geometry.resolved(len(Y), Y.shape[1], 1.0).period)
+    torus: Any = geometry.resolved(len(Y), Y.shape[1], 1.0)
+    period = np.array(torus.period)
     excess = np.maximum(-Y, Y - period) / period
     row, column = np.unravel_index(np.argmax(excess), Y.shape)
     if excess[row, column] > ROUNDING:
@@ -89,3 +101,4 @@ def _check_torus(Y: Array, geometry: Any) -> None:
             f"column {column} of row {row} of the map is {Y[row, column]:.6g}, outside [0, {period[column]:.6g}) of a"
             " torus with this period; pass the period of the map"
         )
+    return torus

@@ -22,7 +22,7 @@ from ...arrays.csr import dense, on_host
 from ...divergences import antiderivative
 from ...engines import Engine, Placement
 from ...kernels import Kernel
-from ..base import DIVERGED, Balance, Objective
+from ..base import Balance, Objective, require_positive
 from ..conditional import ConditionalKL
 from ..dense import DenseDivergence
 from ..joint import JointDivergence, RenyiDivergence
@@ -124,8 +124,7 @@ class CurvedJoint(Curved):
             psi += float(_weighted(A, antiderivative(log_k, e)).sum()) if loss or e != 0 else 0.0
             pull.add(d2, _weighted(A, (e * log_k).exp() * on_tensor(kernel.log_slope, d2)))
             push.add(d2, on_tensor(kernel.slope, d2).masked_fill(own, 0.0))
-        if not Z > 0:
-            raise FloatingPointError(DIVERGED)
+        require_positive(Z, loss)
         value, T = self.flat.divergence_and_overlap(psi, Z) if loss or e != 0 else (np.nan, 1.0)
         divisor = self.flat.divisor(T)
         attraction = Z**-e * exaggeration**s / divisor * pull.result()

@@ -1,4 +1,4 @@
-"""Computes p-norms of residuals, which approach the largest residual as p grows, and bounds what any map can reach.
+"""The p-norm of residuals, which approaches the largest residual as p grows, and a lower bound for every map.
 
 See docs/math.md, section 14, eq. (S3) to (S6).
 """
@@ -11,9 +11,10 @@ import numpy as np
 from scipy import linalg
 
 from ..._types import Array
-from ...linalg.pca import double_center, on_one_blas_thread
-from ...spaces.distortion_bounds import greedy_order, least_ratios
+from ...linalg.pca import on_one_blas_thread
+from ...spaces.distortion_bounds import greedy_order, min_ratios
 from ...spaces.embeddability import embeddability
+from ...spaces.stress_bounds import centered_gram
 from .metric import Metric, Misfit, Slope
 
 # p = 1024: the norm of the residuals of 10⁶ pairs is at most 1.4 % above the largest. Measured on 120 Gaussian points
@@ -102,16 +103,13 @@ def worst_case_bound(D: Array, d: int, residual: str = "absolute", weights: Arra
     w = np.ones(len(i)) if weights is None else np.asarray(weights, dtype=np.float64)[i, j]
     D = D / unit
     limits = _Limits(D[i, j], w, residual)
-    B = np.square(D)
-    double_center(B)
-    B *= -0.5
-    values, vectors = linalg.eigh(B)
+    values, vectors = linalg.eigh(centered_gram(np.square(D)))
     noise = ROUNDING * float(np.abs(values).max()) * len(D)
     tail = float(np.square(values).sum() - np.square(np.maximum(values[max(0, len(D) - d) :], 0)).sum())
     if tail <= noise**2:  # the points embed in d dimensions
         return 0.0
     v = vectors[:, 0] if values[0] < -noise else np.zeros(len(D))
-    separations, ratios = greedy_order(D, len(D))[1][1:], least_ratios(len(D), d)
+    separations, ratios = greedy_order(D, len(D))[1][1:], min_ratios(len(D), d)
 
     def is_possible(t: float) -> bool:
         return limits.negative_type(-v[i] * v[j], t) and limits.rank(tail, t) and limits.packing(separations, ratios, t)
