@@ -76,17 +76,17 @@ class ParquetRows:
 
     def _group(self, q: int) -> Array:
         """Return row group q."""
-        f, g = self._groups[q]
+        (f, g), width = self._groups[q], self.shape[1]
         if self._vectors is not None:
             column = self._files[f].read_row_group(g, columns=[self._vectors]).column(0).combine_chunks()
             flat = np.asarray(column.flatten())
-            if column.null_count or len(flat) != len(column) * self.shape[1]:
+            if column.null_count or len(flat) != len(column) * width:
                 lengths = [len(v) if v is not None else -1 for v in column.to_pylist()]
-                i = next((i for i, size in enumerate(lengths) if size != self.shape[1]), 0)
+                i = next((i for i, size in enumerate(lengths) if size != width), 0)
                 raise ValueError(
-                    f"row {int(self._starts[q]) + i} has a list of {max(lengths[i], 0)} numbers, expected {self.shape[1]}"
+                    f"row {int(self._starts[q]) + i} has a list of {max(lengths[i], 0)} numbers, expected {width}"
                 )
-            values = flat.reshape(len(column), self.shape[1])
+            values = flat.reshape(len(column), width)
         else:
             table = self._files[f].read_row_group(g, columns=self._columns)
             values = np.column_stack([np.asarray(table.column(name)) for name in self._columns or ()])

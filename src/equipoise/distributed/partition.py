@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._types import Array
 from ..arrays.namespace import is_integer
 from .blocked_sums import blocked_sum

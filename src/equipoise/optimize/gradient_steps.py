@@ -311,4 +311,3 @@ class _PhaseStep:
 
     def plan(self, state: Any, count: int) -> StepPlan | None:
         return self._steps.plan(state, self._phase, count)
-
