@@ -3,7 +3,7 @@
 The table is read three times, a part of it by each rank. The first pass finds the mean and the extent of the vectors,
 and random rows on which every rank trains the same k-means centres (survey.py); the second assigns each row to a cell;
 the third sends each row to the rank that owns its position in the order of cells (cell_order.py). Then each rank
-compares its rows with the rows of nearby cells, which it fetches from their owners in batches (batches.py). The result
+compares its rows with the rows of nearby cells, which it fetches from their owners in batches (batch_search.py). The result
 is the same, to the last bit, for any number of ranks and threads.
 """
 
@@ -24,7 +24,7 @@ from ..neighbors.cells import CELLS
 from ..neighbors.centres import TRAINING
 from ..neighbors.recall import SAMPLE, estimate_recall
 from ..neighbors.search import EXACT_WORK, MIN_RECALL, check_n_threads
-from .batches import BATCH, MEASURED, BatchSearch
+from .batch_search import BATCH, MEASURED, BatchSearch
 from .cell_order import RankCells, assign_cells, position_rows, send_to_owners
 from .cell_reach import OwnCells
 from .exchange import ROUND

@@ -10,8 +10,7 @@ import numpy as np
 from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import entry_values
-from ..arrays.point_sums import PointSums
-from ..engines.base import Field, Stepper, Traits
+from ..engines.base import Field, PointSums, Stepper, Traits
 from ..engines.cpu import HostPlacement, SteadyMesh
 from ..engines.mesh.mesh_engine import ForceCheck, Grid
 from ..engines.mesh.plan import Plan, rungs_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,11 @@ import numpy as np
 from .._types import Array, Callback
 from ..engines import engine_settings
 from ..geometry import Flat, Geometry
-from ..optimize.descent import State
+from ..optimize.descent import State, split_callbacks
 from ..optimize.gradient_steps import GradientSteps
+from ..optimize.rules import check_n_iter
 from ..problems.forces import ForceProblem
-from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
+from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint, locked
 from .shared_map import SharedMap
 
 
@@ -108,18 +108,19 @@ class SharedProblem(ForceProblem):
         self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback | Checkpoint] = ()
     ) -> Any:
         """Run the optimiser on all ranks and return the own rows of the map; callbacks are called on rank 0."""
-        group = self.shared.group
-        proxies = [c if isinstance(c, Checkpoint) else _on_first_rank(c, self.shared) for c in callbacks]
-        with group.stage("descent"):
-            return super().optimize(n_iter, Y0, proxies)
-
-    def _locked(self, checkpoints: Sequence[Checkpoint]) -> AbstractContextManager[None]:
-        return super()._locked(checkpoints) if self.shared.group.rank == 0 else nullcontext()
-
-    def _checkpoints(self, checkpoints: Sequence[Checkpoint], starts: Sequence[Any], n_iter: int) -> RunCheckpoints:
-        saver = SharedCheckpoints(checkpoints, self._describe_run(starts, n_iter), self._saved_state)
-        saver.shared = self.shared
-        return saver
+        n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
+        starts = self._starts() if Y0 is None else [self._check(Y0)]
+        functions, checkpoints = split_callbacks(callbacks)
+        proxies = [_on_first_rank(function, self.shared) for function in functions]
+        first = self.shared.group.rank == 0
+        with self.shared.group.stage("descent"), locked(checkpoints if first else ()):
+            self._runs = [self._start(starts[0])]
+            saver = None
+            if checkpoints:
+                saver = SharedCheckpoints(checkpoints, self._describe_run(starts, n_iter), self._saved_state)
+                saver.shared = self.shared
+                saver.resume(lambda saved: self._resume(saved, starts))
+            return self._run_all(starts, n_iter, proxies, saver)
 
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
         origin = np.asarray(self._start(starts[0]).origin)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays.point_sums import PointSums
 from ..geometry import Pairs
 from ..kernels import Kernel
 
@@ -21,6 +20,38 @@ class Field(NamedTuple):
 
     potential: Array  # (n,), or (n, m) for m charge vectors
     gradient: Array  # (n, d), or (n, m, d)
+
+
+class PointSums(Protocol):
+    """Reductions over all points of a map, given the rows that this process holds."""
+
+    def count(self, U: Any) -> int:
+        """Return the number of points of the map U."""
+        ...
+
+    def total(self, x: Any) -> Any:
+        """Return the sum of all entries of x (n, ...)."""
+        ...
+
+    def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
+        """Return Σ f(a) over the positive entries a of the rows of a matrix."""
+        ...
+
+    def maximum(self, value: float) -> float:
+        """Return the largest of the values of all processes."""
+        ...
+
+    def spread(self, U: Any) -> float:
+        """Return the largest of the standard deviations of the columns of U (n, d)."""
+        ...
+
+    def squared_norm(self, x: Any) -> float:
+        """Return the sum of the squares of all entries of x (n, d)."""
+        ...
+
+    def all_finite(self, U: Any) -> bool:
+        """Return whether no entry of U (n, d) is NaN or infinite."""
+        ...
 
 
 class Placement(Protocol):

@@ -10,13 +10,40 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from ..arrays.csr import compiled_pattern, entry_values, is_sparse
-from ..arrays.namespace import to_numpy
-from ..arrays.point_sums import WHOLE_MAP, PointSums
+from ..arrays.csr import compiled_pattern, entry_values, is_sparse, sum_positive
+from ..arrays.namespace import array_namespace, spread, to_numpy, total
 from ..geometry import Pairs
 from ..kernels import Kernel
-from .base import Engine, PlannedStep, StepPlan
+from .base import Engine, PlannedStep, PointSums, StepPlan
 from .tables import Table, edge_table, kernel_table
+
+
+class WholeMap:
+    """Reductions of a process that holds all points."""
+
+    def count(self, U: Any) -> int:
+        return int(U.shape[0])
+
+    def total(self, x: Any) -> Any:
+        return total(x)
+
+    def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
+        return sum_positive(A, f)
+
+    def maximum(self, value: float) -> float:
+        return value
+
+    def spread(self, U: Any) -> float:
+        return spread(U)
+
+    def squared_norm(self, x: Any) -> float:
+        return float((x**2).sum())
+
+    def all_finite(self, U: Any) -> bool:
+        return bool(array_namespace(U).isfinite(U).all())
+
+
+WHOLE_MAP = WholeMap()
 
 
 class HostPlacement:

@@ -44,7 +44,7 @@ from .estimator import (
     report_remaining_gain,
     require_memory_for_method,
 )
-from .fit_plan import FitPlan
+from .fit_plan import FitPlan, check_dimension, sized_geometry
 
 
 @dataclass(eq=False, repr=False)
@@ -223,8 +223,7 @@ class Embedding(Estimator):
         return self.early_exaggeration
 
     def _symmetric(self, objective: Objective) -> Matrix:
-        """Return the symmetric affinities from which the spectral initial map is computed."""
-        return objective.affinities
+        return objective.affinities  # from which the spectral initial map is computed
 
     def _map_dimension(self) -> int:
         """Return the dimension of the manifold that contains the map: n_components, or one less on a sphere."""
@@ -245,12 +244,8 @@ class Embedding(Estimator):
             self._require_free_memory(X)
         data = self._input(X)
         self._record_features(X, data)
-        if (excess := self._map_dimension() - data.limit) > 0:
-            raise ValueError(
-                f"n_components={self.n_components} is too large for {data.limited_by};"
-                f" use at most {self.n_components - excess}"
-            )
-        geometry, schedule = self._resolved(geometry, data.n, kernel), self._schedule(data.n)
+        check_dimension(self.n_components, self._map_dimension(), data)
+        geometry, schedule = sized_geometry(geometry, data.n, self.n_components, kernel), self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
@@ -279,13 +274,8 @@ class Embedding(Estimator):
         """Return what a fit of n points consists of apart from the data; raise if a parameter is invalid."""
         self.check_parameters()
         kernel, rule = self.output_kernel(), self._rule()
-        geometry, k = self._resolved(self._geometry(), n, kernel), self._neighbors(n)
+        geometry, k = sized_geometry(self._geometry(), n, self.n_components, kernel), self._neighbors(n)
         return FitPlan(kernel, geometry, self._schedule(n), rule, k, self._n_threads())
-
-    def _resolved(self, geometry: Geometry, n: int, kernel: Kernel) -> Geometry:
-        geometry = geometry.resolved(n, self.n_components, kernel.length)
-        geometry.check(self.n_components, kernel.length)
-        return geometry
 
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""

@@ -15,8 +15,8 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import is_sparse, permuted, sum_positive, symmetrized
 from ..arrays.namespace import array_like, array_namespace, to_numpy
-from ..arrays.point_sums import PointSums
 from ..engines import Engine, Placement
+from ..engines.base import PointSums
 from ..geometry import Pairs
 from ..kernels import Kernel
 from .base import Balance

@@ -11,8 +11,8 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import permuted, row_sums
 from ..arrays.namespace import array_like, array_namespace
-from ..arrays.point_sums import PointSums
 from ..engines import Engine, Placement
+from ..engines.base import PointSums
 from ..kernels import Kernel
 from .base import Balance
 

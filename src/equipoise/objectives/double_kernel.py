@@ -22,8 +22,8 @@ from ..arrays.csr import (
     with_values,
 )
 from ..arrays.namespace import array_like, array_namespace, total
-from ..arrays.point_sums import PointSums
 from ..engines import Engine, Placement
+from ..engines.base import PointSums
 from ..kernels import Kernel, Squared
 from .base import Balance
 

@@ -13,10 +13,10 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import permuted, stored_values, with_values
 from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
-from ..arrays.point_sums import WHOLE_MAP, PointSums
 from ..divergences import NEAR_LOG, Beta, Divergence, Gamma, NeRV, Renyi, SymmetricKL, deformed_log, log_overlap
 from ..engines import Engine, Placement
-from ..engines.base import LinearForce
+from ..engines.base import LinearForce, PointSums
+from ..engines.cpu import WHOLE_MAP
 from ..kernels import Kernel
 from .base import DIVERGED, Balance, Objective
 from .beta_gamma import BetaDivergence, GammaDivergence

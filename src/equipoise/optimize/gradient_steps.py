@@ -14,9 +14,8 @@ import numpy as np
 from .._plural import plural
 from .._types import Array
 from ..arrays.namespace import morton_order, to_numpy
-from ..arrays.point_sums import PointSums
 from ..engines import Engine
-from ..engines.base import HasLinearForce, LinearForce, StepPlan
+from ..engines.base import HasLinearForce, LinearForce, PointSums, StepPlan
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import State, Steps

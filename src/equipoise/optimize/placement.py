@@ -15,8 +15,9 @@ from .._tags import tagged
 from .._types import Array, Callback, Matrix
 from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.csr import entry_rows
-from ..arrays.point_sums import WHOLE_MAP, PointSums
 from ..engines import HOST, Engine, restore_engine
+from ..engines.base import PointSums
+from ..engines.cpu import WHOLE_MAP
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import Descent, State, Steps

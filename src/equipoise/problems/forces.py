@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -176,18 +175,10 @@ class Problem(ABC):
         self._runs = [self._start(starts[0])]
         if not checkpoints:
             return self._run_all(starts, n_iter, functions, None)
-        with self._locked(checkpoints):
-            saver = self._checkpoints(checkpoints, starts, n_iter)
+        with locked(checkpoints):
+            saver = RunCheckpoints(checkpoints, self._describe_run(starts, n_iter), self._saved_state)
             saver.resume(lambda saved: self._resume(saved, starts))
             return self._run_all(starts, n_iter, functions, saver)
-
-    def _locked(self, checkpoints: Sequence[Checkpoint]) -> AbstractContextManager[None]:
-        """Return a context that locks the checkpoints."""
-        return locked(checkpoints)
-
-    def _checkpoints(self, checkpoints: Sequence[Checkpoint], starts: Sequence[Any], n_iter: int) -> RunCheckpoints:
-        """Return the object that writes the checkpoints of a run."""
-        return RunCheckpoints(checkpoints, self._describe_run(starts, n_iter), self._saved_state)
 
     def _resume(self, saved: Any, starts: Sequence[Any]) -> None:
         self._runs = self._restore_state(saved, starts)

@@ -13,7 +13,7 @@ from scipy import sparse
 from ..._types import Array
 from ...arrays.device_csr import Rows
 from ...arrays.namespace import is_tensor, to_numpy
-from ...arrays.point_sums import WHOLE_MAP
+from ..cpu import WHOLE_MAP
 from .replay import CudaGraph
 
 
