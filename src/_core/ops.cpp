@@ -13,6 +13,7 @@
 #include "primitives/momentum.hpp"
 #include "primitives/near_field.hpp"
 #include "primitives/negatives.hpp"
+#include "primitives/polar_mesh.hpp"
 #include "primitives/polar_near.hpp"
 #include "primitives/rank_steps.hpp"
 #include "primitives/sampled.hpp"
@@ -30,6 +31,9 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.curved_field = curved_field<R>;
     ops.hyperbolic_move = hyperbolic_move<R>;
     ops.hyperbolic_translate = hyperbolic_translate<R>;
+    ops.hyperbolic_tangent = hyperbolic_tangent<R>;
+    ops.polar_nodes = polar_nodes<R>;
+    ops.polar_gradient = polar_gradient<R>;
     ops.field_offsets = field_offsets<R>;
     ops.spread = spread<R>;
     ops.spread_integers = spread_integers<R>;

@@ -26,6 +26,11 @@ template <class R> struct Ops {
     // Move points of the hyperbolic plane and their velocities, in place: along geodesics, and by an isometry.
     void (*hyperbolic_move)(double radius, Points<R> step, R *Y, R *velocity, int threads);
     void (*hyperbolic_translate)(double radius, double c0, double c1, std::int64_t n, R *Y, R *velocity, int threads);
+    // Write forces (n, 2) in normal coordinates as vectors in the orthonormal frame.
+    void (*hyperbolic_tangent)(double radius, Points<R> U, const double *F, double *out, int threads);
+    // Positions on a polar mesh, and gradients (n, m, 2) per node in normal coordinates, in place.
+    void (*polar_nodes)(const PolarMesh &, Points<R> Y, R *out, int threads);
+    void (*polar_gradient)(const PolarMesh &, Points<R> Y, int m, double *gradient, int threads);
     // The field of the points at these offsets only. The pairs of a graph, unless its indptr is null, have weight 1.
     void (*field_offsets)(const Kernel &, Charges, Points<R> Y, const Offsets &, const Csr &graph, FieldSums,
                           int threads);

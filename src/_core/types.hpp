@@ -116,6 +116,12 @@ struct Space {
     double radius = 1;
 };
 
+// A polar mesh in the hyperbolic plane: rings at the distance h around the origin, each with the same angles. Nearer to
+// the origin than `centre`, the gradient is that at this distance.
+struct PolarMesh {
+    double h, angles, centre;
+};
+
 // The pattern of a CSR matrix. bind/csr.cpp checks it once, when it is created from arrays.
 struct Csr {
     std::int64_t rows = 0, columns = 0;

@@ -1,4 +1,4 @@
-"""Suggest a known word for a misspelled one."""
+"""Suggest what was meant: a known word for a misspelled one, an object for a class."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return "did you mean X?" for the most similar known word, or `otherwise` if none is similar."""
     match = closest(word, known)
     return f"did you mean {match}?" if match is not None else otherwise
+
+
+def described(value: object) -> str:
+    """Return the repr of a wrong value for an error message; for a class X with "; use X(...) with parentheses"."""
+    return f"{value!r}; use {value.__name__}(...) with parentheses" if isinstance(value, type) else repr(value)

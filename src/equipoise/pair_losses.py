@@ -60,7 +60,10 @@ class PairLoss:
     def slope(self, kx: Array, ky: Array) -> Array:
         """Return the derivative ∂F/∂k_y."""
         if (function := getattr(self, "_slope", None)) is None:
-            raise TypeError(f"{type(self).__name__} must define slope(kx, ky)")
+            raise TypeError(
+                f"{type(self).__name__} must define slope(kx, ky), the derivative of value with respect to ky;"
+                " PairLoss(F, dF) takes it as second argument"
+            )
         return function(kx, ky)
 
     def __repr__(self) -> str:

@@ -283,7 +283,7 @@ def test_invalid_parameter_values_raise(method, words):
         (eq.SphericalSNE(n_components=2.5), "n_components must be .*2.5"),
         (eq.TSNE(n_iter=2.5), "n_iter must be .*2.5"),
         (eq.TSNE(optimizer="adam"), "optimizer must be .*'adam'"),
-        (eq.TSNE(optimizer=eq.Momentum), r"optimizer must be Momentum\(\), .*got <class"),
+        (eq.TSNE(optimizer=eq.Momentum), r"optimizer must be .*got <class .*; use Momentum\(\.\.\.\) with parentheses"),
         (eq.TSNE(callbacks=print), "callbacks must be "),
         (eq.SymmetricSNE(kernel="student"), "kernel must be .*'student'"),
         (eq.SymmetricSNE(divergence="kl"), "divergence must be .*'kl'"),

@@ -206,9 +206,30 @@ def test_collocation_reproduces_lines():
     assert_allclose(collocation(12) @ (3 + 2 * x), 3 + 2 * x)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_positions_and_gradients_on_a_polar_mesh(dtype, rng):
+    h, angles, centre = 0.3, 480, 0.02 * 0.3
+    t = np.concatenate([np.arange(33) / 16 * np.pi, rng.uniform(0, 2 * np.pi, 100)])
+    Y = (rng.uniform(0, 9, (len(t), 1)) * np.stack([np.cos(t), np.sin(t)], axis=1)).astype(dtype)
+    Y[:5] = [[0, 0], [1e-30, 0], [-2, 0], [0, -3], [0.001, -0.002]]
+    x, y = Y.T.astype(float)
+    r, t = np.hypot(x, y), np.arctan2(y, x) % (2 * np.pi)
+    nodes = np.empty_like(Y)
+    _core.polar_nodes(h, angles, Y, nodes, 2)
+    assert_allclose(nodes, np.stack([r / h, t / (2 * np.pi) * angles], axis=1), rtol=2 * np.finfo(dtype).eps)
+    e = np.where(r > 0, [x, y] / np.where(r > 0, r, 1), [[1], [0]])
+    gradient = rng.standard_normal((len(Y), 3, 2))
+    along, across = gradient[..., 0] / h, gradient[..., 1] * (angles / (2 * np.pi) / np.maximum(r, centre))[:, None]
+    expected = along[..., None] * e.T[:, None] + across[..., None] * np.stack([-e[1], e[0]], axis=1)[:, None]
+    for threads in (1, 3):
+        turned = gradient.copy()
+        _core.polar_gradient(h, angles, centre, Y, turned, threads)
+        assert_allclose(turned, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_folding_is_the_transpose_of_unfolding(rng):
     inner, outer = rng.standard_normal((4, 9)), rng.standard_normal((4, 14))
-    assert_allclose((fold(outer, 1) * inner).sum(), (outer * unfold(inner, 1)).sum())
+    assert_allclose((fold(outer.copy(), 1) * inner).sum(), (outer * unfold(inner, 1)).sum())
 
 
 def test_a_patch_on_the_torus_uses_a_flat_mesh():

@@ -240,6 +240,8 @@ def test_representations_of_geometries():
         (lambda: Hyperbolic().resolved(9, 3, 1.0), "is a plane, but n_components=3"),
         (lambda: Hyperbolic(1.0).work(np.array([[0.1, 0.2], [1.0, 0.0]])), "row 1 of the map has norm 1, outside"),
         (lambda: resolve("donut"), "unknown geometry 'donut'; choose from 'plane', 'sphere', 'torus', 'hyperbolic'"),
+        (lambda: resolve("donut"), r"or pass an object with a method distance\(Yi, Yj\)"),
+        (lambda: resolve(Torus), r"use Torus\(\.\.\.\) with parentheses"),
         (lambda: resolve(5), r"or an object with a method distance\(Yi, Yj\), got 5"),
         (lambda: eq.geometry.Cylinder, "has no attribute 'Cylinder'"),
     ],

@@ -15,7 +15,6 @@ from equipoise.engines.mesh.polar_mesh import (
     PolarPlan,
     PolarSource,
     PolarTransform,
-    polar_coordinates,
     polar_near_table,
 )
 from equipoise.engines.mesh.torus_mesh import TorusPlan, TorusTransform
@@ -249,7 +248,7 @@ def test_h12_near_pairs(rng):
     reach, n = 0.8, 600
     Y = rng.standard_normal((n, 2)) * 2
     Y[0] = 0
-    r, t = polar_coordinates(Y)
+    r, t = np.hypot(*Y.T), np.arctan2(Y[:, 1], Y[:, 0])
     d2, v = HyperbolicPairs(R).between(Y[:, None], Y)
     i, j = np.nonzero((d2 < reach**2) & ~np.eye(n, dtype=bool))
     ring = reach / 2

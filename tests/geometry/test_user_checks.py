@@ -60,6 +60,11 @@ class InfiniteDirection(Space):
         return (Yi - Yj) * np.inf
 
 
+class InfiniteTangent(Space):
+    def tangent(self, Y, F):
+        return np.inf * F
+
+
 class UndefinedAtZero(Space):
     def direction(self, Yi, Yj):
         d = self.distance(Yi, Yj)[:, None]
@@ -157,6 +162,10 @@ PAIR = r"for Yi = \[.*\] and Yj = \[.*\]"
         (
             InfiniteDirection(),
             rf"in the geometry InfiniteDirection, direction\(Yi, Yj\) is \[.*{PAIR}; it must be finite",
+        ),
+        (
+            InfiniteTangent(),
+            r"tangent\(Y, F\) of the geometry InfiniteTangent is not finite for a finite force F at the position \[",
         ),
         (
             UndefinedAtZero(),

@@ -174,6 +174,8 @@ def test_invalid_parameters_raise(options, message):
         ({"affinity": "uniform"}, np.eye(20), None, 'affinity="gaussian"'),
         ({}, np.eye(20), np.zeros(19), "y has 19 labels, but X has 20 rows"),
         ({}, np.eye(20), np.zeros(20), "y contains 1 class of at most 20 rows"),
+        ({}, np.eye(20), [0.0, np.nan] * 10, r"y\[1\] = nan is not a class; leave out rows without a class"),
+        ({}, np.eye(20), ["a", "b", None, "b"] * 5, r"y\[2\] = None is not a class"),
         ({"perplexity": [2, 5]}, np.eye(20), None, "LearnedMetric needs a single perplexity"),
         ({"perplexity": 0.5}, np.eye(20), None, "perplexity must be at least 1"),
     ],

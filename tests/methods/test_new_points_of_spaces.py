@@ -107,6 +107,10 @@ def test_new_points_of_a_graph_enter_by_their_edges():
     assert_allclose(chain.distances_from(np.ones((1, 4)), [2, 0]), [[1.0, 1.0]])
     with pytest.raises(ValueError, match="new point 1 has no edge to a point of the graph"):
         chain.distances_from(sparse.csr_matrix(([1.0], ([0], [1])), shape=(2, 4)))
+    with pytest.raises(ValueError, match=r"a sparse matrix \(m, 4\) or neighbour lists.*got ndarray of shape \(2, 3\)"):
+        chain.distances_from(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"neighbour lists \(indices, distances\) of shape \(m, k\)"):
+        chain.distances_from(([1, 2], [0.5, 0.5]))
 
 
 @pytest.mark.parametrize(

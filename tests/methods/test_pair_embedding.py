@@ -190,6 +190,9 @@ def test_early_exaggeration_depends_on_the_engine():
     ("method", "message"),
     [
         (eq.PairEmbedding(loss="squared"), "loss must be an equipoise.PairLoss or None, got 'squared'"),
+        (eq.PairEmbedding(loss=min), r"got <built-in function min>; for a function F pass PairLoss\(F, dF\)"),
+        (eq.PairEmbedding(loss=eq.pair_losses.LogLikelihood), r"use LogLikelihood\(\.\.\.\) with parentheses"),
+        (eq.PairEmbedding(kernel=eq.kernels.StudentT), r"use StudentT\(\.\.\.\) with parentheses"),
         (eq.PairEmbedding(kernel="student"), "kernel must be an equipoise.kernels.Kernel or None, got 'student'"),
         (eq.PairEmbedding(affinity="uniform"), "unknown affinity 'uniform'; choose from 'fuzzy', 'gaussian'"),
         (eq.PairEmbedding(n_neighbors=1), "n_neighbors must be an integer >= 2, got 1"),

@@ -296,6 +296,8 @@ def test_invalid_labels_and_short_neighbour_lists_raise(blobs):
         eq.UMAP().fit(X, [0, 1, 2])
     with pytest.raises(ValueError, match=r"y\[0\] = 0.5 is not an integer"):
         eq.UMAP().fit(X, np.full(len(X), 0.5))
+    with pytest.raises(ValueError, match=r"y\[1\] = None is not a class; number the classes and use -1"):
+        eq.UMAP().fit(X, np.array(["a", None, "b"] * 50, dtype=object))
     graph = nearest_neighbors(X, 5, "euclidean", n_threads=1)
     with pytest.raises(ValueError, match="stores 5 neighbours, fewer than n_neighbors − 1 = 14"):
         eq.UMAP(metric="precomputed").fit((graph.indices, graph.distances))

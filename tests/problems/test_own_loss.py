@@ -112,7 +112,7 @@ def test_unsupported_uses_of_a_user_loss_raise(tmp_path):
         (lambda Y: Y.sum(), {"learning_rate": "fast"}, ValueError, "learning_rate must be a positive number"),
         (lambda Y: Y.sum(), {"learning_rate": None}, ValueError, "learning_rate must be a positive number"),
         (lambda Y: Y.sum(), {"optimizer": "adam"}, ValueError, r"optimizer must be Accelerated\(\)"),
-        (lambda Y: Y.sum(), {"optimizer": eq.Momentum}, ValueError, r"optimizer must be Accelerated\(\)"),
+        (lambda Y: Y.sum(), {"optimizer": eq.Momentum}, ValueError, r"use Momentum\(\.\.\.\) with parentheses"),
         (lambda Y: Y.sum(), {"n_iter": -1}, ValueError, "n_iter must not be negative"),
         (lambda Y: Y.sum(), {"device": "tpu"}, ValueError, "device must be one of"),
     ],

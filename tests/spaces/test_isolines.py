@@ -99,6 +99,7 @@ SPACE = spaces.Euclidean(X)
     [
         (lambda: spaces.isolines(SPACE, 0), "Euclidean has neither triangles nor edges; pass a map of its points as Y"),
         (lambda: spaces.isolines(SPACE, 0, 0, Y=X), "levels must be at least 1, got 0"),
+        (lambda: spaces.isolines(SPACE, 0, "all", Y=X), "levels must be a number .*got 'all'"),
         (lambda: spaces.isolines(SPACE, 0, [-1.0], Y=X), r"levels must be a number of levels, or positive distances"),
         (lambda: spaces.isolines(SPACE, 20, Y=X), "source contains the index 20"),
         (lambda: spaces.isolines(SPACE, [], Y=X), "source is empty; pass the index of at least one point"),

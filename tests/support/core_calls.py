@@ -102,6 +102,10 @@ def curved_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     state = {"Y": rng.standard_normal((N, 2)).astype(dtype), "velocity": np.ones((N, 2), dtype), "threads": 2}
     yield "hyperbolic_move", {"radius": 2.0, "step": np.ones((N, 2), dtype), **state}
     yield "hyperbolic_translate", {"radius": 2.0, "c0": 0.5, "c1": -0.5, **state}
+    yield "hyperbolic_tangent", {"radius": 2.0, "U": Y, "F": np.ones((N, 2)), "out": np.empty((N, 2)), "threads": 2}
+    mesh_of = {"h": 0.5, "angles": 40.0, "Y": Y, "threads": 2}
+    yield "polar_nodes", {**mesh_of, "out": np.empty_like(Y)}
+    yield "polar_gradient", {**mesh_of, "centre": 0.01, "gradient": np.ones((N, 3, 2))}
 
 
 def mesh_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -167,6 +167,28 @@ def test_sphere_of_any_radius_is_drawn_like_the_unit_sphere():
     np.testing.assert_allclose(found.points, expected.points, atol=1e-12)
 
 
+def test_patch_of_a_sphere_is_turned_to_the_centre():
+    rng = np.random.default_rng(0)
+    Y = np.column_stack([0.3 * rng.normal(size=(50, 2)), np.ones(50)])  # around the pole, where the projection tears
+    Y = 7 * Y / np.linalg.norm(Y, axis=1, keepdims=True)
+    chart = make_chart(Y, Sphere(7.0))
+    gram = np.cos(chart.points[:, 0]) * np.cos(chart.points[:, 1])  # the cosine of the angle to longitude, latitude 0
+    center = Y.mean(axis=0) / np.linalg.norm(Y.mean(axis=0))
+    np.testing.assert_allclose(gram, Y @ center / 7, atol=1e-6)
+    line = edge_lines(chart, Y, np.array([[0, 1]]))[0]
+    np.testing.assert_allclose(line[[0, -1]], chart.points[:2], atol=1e-6)  # the paths are turned, too
+    np.testing.assert_allclose(make_chart(Y / 7, None).points, chart.points, atol=1e-6)  # coordinates alone
+
+
+def test_patch_of_a_sphere_keeps_the_third_axis_upright():
+    longitude, latitude = np.radians([9.0, 10.0, 11.0, 10.0]), np.radians([50.0, 49.0, 50.0, 51.0])
+    Y = np.column_stack([np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)])
+    points = np.degrees(make_chart(Y, Sphere(1.0)).points)
+    np.testing.assert_allclose(points[1], [0, -1], atol=0.01)  # south
+    np.testing.assert_allclose(points[3], [0, 1], atol=0.01)  # north
+    assert points[0, 0] < -0.6 and points[2, 0] > 0.6  # west and east
+
+
 def test_coordinates_outside_the_torus_by_rounding_are_drawn():
     Y = np.array([[PERIOD, 1.0], [-1e-6, 2.0], [5.0, 5.0]])
     assert (make_chart(Y, Torus(PERIOD)).points < PERIOD).all()

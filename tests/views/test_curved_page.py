@@ -117,6 +117,18 @@ def test_globe_has_meridians_and_parallels_that_turn_with_it(visit):
 
 
 @pytest.mark.browser
+def test_globe_faces_a_patch_of_points(visit):
+    pytest.importorskip("bokeh")
+    Y = np.array([[0.1, 0.0, 1.0], [-0.1, 0.0, 1.0], [0.0, 0.1, 1.0], [0.0, -0.1, 1.0], [0.0, 0.0, 1.0]])
+    tab = visit(eq.page(Y / np.linalg.norm(Y, axis=1, keepdims=True), list("abcde"), geometry="sphere"))
+    for _ in range(2):  # at first, and after the view was reset
+        tab.mouse.move(*on_screen(tab, [0, 0]))
+        until(tab, "document.getElementById('tip').dataset.row === '4' && !document.getElementById('tip').hidden")
+        tab.click("#reset")
+        next_frames(tab)
+
+
+@pytest.mark.browser
 def test_globe_turns_when_it_is_dragged(visit):
     pytest.importorskip("bokeh")
     Y = 3.0 * np.concatenate([np.eye(3), -np.eye(3)])

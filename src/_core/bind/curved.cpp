@@ -116,7 +116,54 @@ void bind_polar_near(nb::module_ &m) {
         " contributes too.");
 }
 
+eq::PolarMesh polar_mesh(double h, double angles, double centre) {
+    require(h > 0 && std::isfinite(h), "h must be positive and finite");
+    require(angles > 0 && std::isfinite(angles), "angles must be positive and finite");
+    require(centre > 0, "centre must be positive");
+    return {h, angles, centre};
+}
+
+template <class R> void bind_polar_points(nb::module_ &m) {
+    m.def(
+        "polar_nodes",
+        [](double h, double angles, Matrix<R> Y, OutMatrix<R> out, int threads) {
+            const eq::PolarMesh mesh = polar_mesh(h, angles, h);
+            require(Y.shape(1) == 2 && out.shape(1) == 2 && out.shape(0) == Y.shape(0),
+                    "Y and out must have shape (n, 2)");
+            eq::ReleaseGil release;
+            ops<R>().polar_nodes(mesh, points(Y), out.data(), threads);
+        },
+        "h"_a, "angles"_a, array("Y"), array("out"), "threads"_a,
+        "Write the positions of points (n, 2) on a polar mesh: distances from the origin over h, and angles in"
+        " [0, angles].");
+    m.def(
+        "polar_gradient",
+        [](double h, double angles, double centre, Matrix<R> Y, OutCube gradient, int threads) {
+            const eq::PolarMesh mesh = polar_mesh(h, angles, centre);
+            require(Y.shape(1) == 2 && gradient.shape(2) == 2 && gradient.shape(0) == Y.shape(0),
+                    "gradient must have shape (n, m, 2) for Y (n, 2)");
+            require(gradient.shape(1) <= MOST_DIMENSIONS, "there must be at most 65536 charges");
+            eq::ReleaseGil release;
+            ops<R>().polar_gradient(mesh, points(Y), int(gradient.shape(1)), gradient.data(), threads);
+        },
+        "h"_a, "angles"_a, "centre"_a, array("Y"), array("gradient"), "threads"_a,
+        "Turn gradients (n, m, 2) per node of a polar mesh, along the radius and the angle, into those in normal"
+        " coordinates, in place. Nearer to the origin than `centre`, they are those at this distance.");
+}
+
 template <class R> void bind_hyperbolic_steps(nb::module_ &m) {
+    m.def(
+        "hyperbolic_tangent",
+        [](double radius, Matrix<R> U, Matrix<double> F, OutMatrix<double> out, int threads) {
+            require(radius > 0 && std::isfinite(radius), "radius must be positive and finite");
+            require(U.shape(1) == 2 && F.shape(1) == 2 && out.shape(1) == 2 && F.shape(0) == U.shape(0) &&
+                        out.shape(0) == U.shape(0),
+                    "U, F and out must have shape (n, 2)");
+            eq::ReleaseGil release;
+            ops<R>().hyperbolic_tangent(radius, points(U), F.data(), out.data(), threads);
+        },
+        "radius"_a, array("U"), array("F"), array("out"), "threads"_a,
+        "Write forces (n, 2) in normal coordinates as vectors in the orthonormal frame to `out`, which may be F.");
     m.def(
         "hyperbolic_move",
         [](double radius, Matrix<R> step, OutMatrix<R> Y, OutMatrix<R> velocity, int threads) {
@@ -154,6 +201,8 @@ void bind_curved(nb::module_ &m) {
     bind_curved_field<float>(m);
     bind_curved_field<double>(m);
     bind_polar_near(m);
+    bind_polar_points<float>(m);
+    bind_polar_points<double>(m);
     bind_hyperbolic_steps<float>(m);
     bind_hyperbolic_steps<double>(m);
 }

@@ -71,5 +71,23 @@ void hyperbolic_translate(double radius, double c0, double c1, std::int64_t n, R
     });
 }
 
+// Writes forces F (n, 2) in normal coordinates as vectors in the orthonormal frame: the component across e is
+// multiplied by r/sinh r.
+template <class R> void hyperbolic_tangent(double radius, Points<R> U, const double *F, double *out, int threads) {
+    for_eights(U.n, threads, [&](std::int64_t i, int count) {
+        const EightPoints at(U.row(i), count, 1 / radius);
+        const EightPoints force(F + 2 * i, count, 1.0);
+        EightPoints tangent;
+        for_lanes([&](int t) {
+            const HyperbolicPoint u(at.x[t], at.y[t]);
+            const double f = force.x[t], g = force.y[t];
+            const double turn = (g * u.e[0] - f * u.e[1]) * (1 / u.sinhc() - 1);
+            tangent.x[t] = f - turn * u.e[1];
+            tangent.y[t] = g + turn * u.e[0];
+        });
+        tangent.write(out + 2 * i, count);
+    });
+}
+
 }  // namespace EQ_ISA
 }  // namespace eq

@@ -136,6 +136,39 @@ EQ_INLINE void value_and_slope(const Geodesic<R, K> &k, R x, R *value, R *slope)
     *slope *= factor;
 }
 
+// Up to 8 points of the plane, as columns in float64, so that the compiler vectorises loops over them.
+struct EightPoints {
+    static constexpr int SIZE = 8;
+    alignas(64) double x[SIZE] = {}, y[SIZE] = {};
+    EightPoints() = default;
+    template <class R> EQ_INLINE EightPoints(const R *rows, int count, double scale) {
+        for (int t = 0; t < count; ++t) {
+            x[t] = double(rows[2 * t]) * scale;
+            y[t] = double(rows[2 * t + 1]) * scale;
+        }
+    }
+    template <class R> EQ_INLINE void write(R *rows, int count) const {
+        for (int t = 0; t < count; ++t) {
+            rows[2 * t] = R(x[t]);
+            rows[2 * t + 1] = R(y[t]);
+        }
+    }
+};
+
+// Calls use(t) for t = 0 .. 7. Before the loop the compiler must forget the values of arrays: GCC 12 otherwise moves loads
+// of the next element to the end of the loop, and then does not vectorise it.
+template <class Use> EQ_INLINE void for_lanes(const Use &use) {
+    __asm__ volatile("" ::: "memory");
+    for (int t = 0; t < 8; ++t) use(t);
+}
+
+// Calls use(first point, count) for up to 8 points at a time.
+template <class Use> void for_eights(std::int64_t n, int threads, const Use &use) {
+    parallel_for((n + 7) / 8, 128, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t i = 8 * first; i < 8 * last; i += 8) use(i, int(n - i < 8 ? n - i : 8));
+    });
+}
+
 // A point r e of the hyperbolic plane of curvature -1; at the origin, e = (1, 0).
 struct HyperbolicPoint {
     double r, sinh, cosh, e[2];
@@ -296,18 +329,27 @@ private:
     }
     void fill(Points<float> Y, float *out, int threads) const {
         const double inverse = 1 / space.unit;
-        parallel_for(Y.n, 1024, threads, [&](std::int64_t first, std::int64_t last, int) {
-            for (std::int64_t i = first; i < last; ++i) {
-                const HyperbolicPoint at(Y.row(i)[0] / space.radius, Y.row(i)[1] / space.radius);
-                const double tanh = at.sinh / (1 + at.cosh);  // of r/2
-                for (int c = 0; c < 2; ++c) {
-                    const double y = nearest_integer(tanh * at.e[c] * inverse);
-                    out[4 * i + c] = bits<float>(std::int32_t(std::fabs(y) < 1.05 * LARGEST ? y : 0));  // NaN: 0
-                }
-                out[4 * i + 2] = float(0.5 * (1 + at.cosh));
-                out[4 * i + 3] = float(at.sinhc());
+        for_eights(Y.n, threads, [&](std::int64_t i, int count) {
+            const EightPoints at(Y.row(i), count, 1 / space.radius);
+            alignas(64) std::int32_t a[8], b[8];
+            alignas(64) float w[8], z[8];
+            for_lanes([&](int t) {
+                const HyperbolicPoint u(at.x[t], at.y[t]);
+                const double tanh = u.sinh / (1 + u.cosh) * inverse;  // of r/2
+                a[t] = in_units(tanh * u.e[0]);
+                b[t] = in_units(tanh * u.e[1]);
+                w[t] = float(0.5 * (1 + u.cosh));
+                z[t] = float(u.sinhc());
+            });
+            for (int t = 0; t < count; ++t) {
+                const float row[4] = {bits<float>(a[t]), bits<float>(b[t]), w[t], z[t]};
+                std::memcpy(out + 4 * (i + t), row, sizeof row);
             }
         });
+    }
+    static EQ_INLINE std::int32_t in_units(double y) {
+        const double rounded = nearest_integer(y);
+        return std::int32_t(std::fabs(rounded) < 1.05 * LARGEST ? rounded : 0);  // NaN: 0
     }
 };
 

@@ -33,11 +33,20 @@ struct PolarGrid {
             for (int b = 0; b < NEAR; ++b) width[p * NEAR + b] = half_angle(p, p + b - BESIDE);
     }
 
-    EQ_INLINE PolarPosition locate(const float *u) const {
-        const double a = u[0], b = u[1], q = std::sqrt(a * a + b * b) / radius / ring;
-        if (!(q < double(rings + BESIDE))) return {-1, 0};
-        const double t = std::atan2(b, a) / (2 * PI);
-        return {std::int64_t(q), t < 0 ? t + 1 : t};
+    // The positions of points (count, 2), up to 8.
+    EQ_INLINE void locate(const float *rows, int count, PolarPosition *out) const {
+        const EightPoints at(rows, count, 1.0);
+        alignas(64) double q[8], angle[8];
+        const double R = radius, width = ring;
+        for_lanes([&](int t) {
+            const double a = at.x[t], b = at.y[t];
+            q[t] = __builtin_sqrt(a * a + b * b) / R / width;
+            angle[t] = turns(a, b);
+        });
+        for (int t = 0; t < count; ++t) {
+            const bool inside = q[t] < double(rings + BESIDE);
+            out[t] = {inside ? std::int64_t(q[t]) : -1, inside ? angle[t] : 0.0};
+        }
     }
 
     // Cuts the rings into cells for as many points as `first` counts in each.
@@ -85,13 +94,16 @@ struct PolarCells {
     Buffer<std::int32_t> order;  // -1 for padding
 
     // `grid` has counted the points of its rings, at the positions `at`, and is cut into cells.
-    PolarCells(const PolarGrid &cells, const PolarPosition *at, std::int64_t n)
+    PolarCells(const PolarGrid &cells, const PolarPosition *at, std::int64_t n, int threads)
         : grid(cells), stride(n + PADDING * cells.rings), start(cells.first[cells.rings] + cells.rings),
           order(stride, UNINITIALIZED) {
-        const auto slot = [&](std::int64_t i) { return grid.cell(at[i]) + at[i].ring; };
+        Buffer<std::int64_t> slot(n, UNINITIALIZED);  // the cell of each point, in `start`
+        parallel_for(n, 2048, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t i = first; i < last; ++i) slot[i] = in_ring(at[i]) ? grid.cell(at[i]) + at[i].ring : -1;
+        });
         for (std::int64_t s = 0; s < stride; ++s) order[s] = -1;
         for (std::int64_t i = 0; i < n; ++i)
-            if (in_ring(at[i])) ++start[slot(i)];
+            if (slot[i] >= 0) ++start[slot[i]];
         std::int32_t total = 0;
         for (std::int64_t q = 0; q < grid.rings; ++q) {
             for (std::int64_t s = grid.first[q] + q; s < grid.first[q + 1] + q; ++s) {
@@ -103,7 +115,7 @@ struct PolarCells {
             total += std::int32_t(PADDING);
         }
         for (std::int64_t i = 0; i < n; ++i)
-            if (in_ring(at[i])) order[start[slot(i)]++] = std::int32_t(i);
+            if (slot[i] >= 0) order[start[slot[i]]++] = std::int32_t(i);
         for (std::int64_t q = 0; q < grid.rings; ++q) {
             const std::int64_t from = grid.first[q] + q, to = grid.first[q + 1] + q;
             for (std::int64_t s = to - 1; s > from; --s) start[s] = start[s - 1];
@@ -199,16 +211,14 @@ inline void polar_near(const Space &of, const Table &table, double reach, Points
     PolarGrid grid(of.radius, reach, Y);
     Buffer<PolarPosition> own(targets.data == nullptr ? 1 : n, UNINITIALIZED), position(Y.n, UNINITIALIZED);
     const auto locate = [&](Points<float> U, PolarPosition *at) {
-        parallel_for(U.n, 1024, threads, [&](std::int64_t first, std::int64_t last, int) {
-            for (std::int64_t i = first; i < last; ++i) at[i] = grid.locate(U.row(i));
-        });
+        for_eights(U.n, threads, [&](std::int64_t i, int count) { grid.locate(U.row(i), count, at + i); });
     };
     locate(Y, position.data);
     if (targets.data != nullptr) locate(targets, own.data);
     for (std::int64_t i = 0; i < Y.n; ++i)
         if (position[i].ring >= 0 && position[i].ring < grid.rings) ++grid.first[position[i].ring];
     grid.cut();
-    const PolarCells cells(grid, position.data, Y.n);
+    const PolarCells cells(grid, position.data, Y.n, threads);
     const HyperbolicTable points(of.radius, targets, Y, threads);
     const RunSum run(points, table, cells, charges, threads);
     const PolarPosition *const at = targets.data == nullptr ? position.data : own.data;

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from .._plural import plural
+from .._suggest import described
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
@@ -64,10 +65,9 @@ def check_affinity(affinity: Any) -> None:
     if isinstance(affinity, FixedWidth | Kernel):
         return
     if not callable(affinity) or isinstance(affinity, type):
-        hint = f"; use {affinity.__name__}(...) with parentheses" if isinstance(affinity, type) else ""
         raise ValueError(
             "affinity must be a name, a function p(d) of distances, a kernel of equipoise.kernels or"
-            f" affinities.FixedWidth(sigma), got {affinity!r}{hint}"
+            f" affinities.FixedWidth(sigma), got {described(affinity)}"
         )
     values = _call(affinity, GRID)
     rises = np.flatnonzero(np.diff(values) > 1e-9 * values[:-1])

@@ -12,6 +12,7 @@ from .._types import Array
 from ..arrays.namespace import is_auto
 from ..data import as_array, is_neighbors
 from ..data.checks import maps
+from ..data.checks.missing_labels import first_missing_label
 from ..inputs import Input, Table, is_space, make_input
 from ..neighbors import Graph
 from ..neighbors.vectors import is_euclidean
@@ -155,12 +156,7 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     labels = np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(f"labels have shape {labels.shape}, but there are {n} points; pass one label per point")
-    if labels.dtype.kind in "fc":
-        unknown = np.isnan(labels)
-    else:
-        unknown = np.array([_is_missing(label) for label in labels.tolist()])
-    if unknown.any():
-        i = int(unknown.argmax())
+    if (i := first_missing_label(labels)) is not None:
         raise ValueError(f"the label of row {i} is {labels[i]}; leave out points without a label, or give them one")
     try:
         classes, number = np.unique(labels, return_inverse=True)
@@ -169,11 +165,6 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     if len(classes) < 2:
         raise ValueError(f"all labels are {classes.item(0)!r}; pass labels of at least two classes")
     return classes, number.reshape(-1)
-
-
-def _is_missing(label: Any) -> bool:
-    # By name, because pandas is optional; comparing its NA with itself gives NA, which has no truth value.
-    return label is None or type(label).__name__ == "NAType" or label != label
 
 
 def resolve_k(k: Any, n: int) -> int:

@@ -186,12 +186,10 @@ class Hyperbolic(Geometry):
 
     def tangent(self, U: Array, F: Array) -> Array:
         """Return the force in an orthonormal frame: a step of length ε across e changes u by ε r/sinh r only."""
-        (x, y), (f, g) = (np.ascontiguousarray(A.T, dtype=np.float64) for A in (U, F))
-        r2 = x**2 + y**2
-        safe = np.where(r2 > 0, r2, 1.0)
-        r = np.sqrt(safe) / self.radius
-        turn = (g * x - f * y) / safe * (r / np.sinh(r) - 1)  # 0 at the origin, where x = y = 0
-        return np.stack([f - turn * y, g + turn * x], axis=1)
+        tangent = np.empty(F.shape)
+        force = np.ascontiguousarray(F, dtype=np.float64)
+        _core.hyperbolic_tangent(self.radius, np.ascontiguousarray(U), force, tangent, THREADS)
+        return tangent
 
     def move(self, U: Array, step: Array, velocity: Array, *, centred: bool) -> tuple[Array, Array]:
         """Return the ends of the geodesics with the initial velocities `step`, and `velocity` transported along them.

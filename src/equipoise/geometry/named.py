@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._suggest import described
 from .flat import Flat, Geometry
 from .hyperbolic import Hyperbolic
 from .sphere import Sphere
@@ -27,11 +28,12 @@ def resolve(geometry: Any) -> Geometry:
         return geometry
     if isinstance(geometry, str):
         if geometry not in NAMES:
-            raise ValueError(f"unknown geometry {geometry!r}; choose from {', '.join(map(repr, NAMES))} or an object")
+            choices = f"choose from {', '.join(map(repr, NAMES))}, or pass an object with a method distance(Yi, Yj)"
+            raise ValueError(f"unknown geometry {geometry!r}; {choices}")
         return NAMES[geometry]()
     if isinstance(geometry, type) or not is_geometry(geometry):
         raise ValueError(
             f"geometry must be {', '.join(map(repr, NAMES))} or an object with a method distance(Yi, Yj), got"
-            f" {geometry!r}"
+            f" {described(geometry)}"
         )
     return UserGeometry(geometry)

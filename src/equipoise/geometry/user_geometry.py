@@ -53,9 +53,17 @@ class UserGeometry(Geometry):
         return UserPairs(self.user)
 
     def check(self, d: int, length: float) -> None:
-        """Raise ValueError if distances and directions are not consistent on some random pairs."""
-        Y = length * np.random.RandomState(0).standard_normal((2 * PAIRS, self.columns(d)))
-        check_pairs(self, self.project(self.start(Y)))
+        """Raise ValueError if distances and directions disagree on some random pairs, or a tangent is not finite."""
+        rng = np.random.RandomState(0)
+        Y = self.project(self.start(length * rng.standard_normal((2 * PAIRS, self.columns(d)))))
+        check_pairs(self, Y)
+        finite = np.isfinite(self.tangent(Y, rng.standard_normal(Y.shape))).all(axis=1)
+        if not finite.all():
+            i = int(finite.argmin())
+            raise ValueError(
+                f"tangent(Y, F) of the geometry {type(self.user).__name__} is not finite for a finite force F at the"
+                f" position {np.array2string(Y[i], precision=4, separator=', ')}; correct tangent"
+            )
 
     def columns(self, d: int) -> int:
         return int(self.user.columns(d)) if hasattr(self.user, "columns") else d

@@ -79,6 +79,11 @@ def make_input(
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
     if isinstance(h, type):
         raise ValueError(f"h={h.__name__} is a class; pass an object, h={h.__name__}()")
+    if isinstance(h, str):
+        raise ValueError(
+            f"the metric tensor h must be a matrix of numbers, got {h!r}; pass a matrix (D, D), a function h(X), or"
+            " equipoise.LearnedMetric() to learn one"
+        )
     if is_space(X):
         return _from_space(X, metric, h, affinity)
     _check_metric(metric, [name for name in METRICS if name != "inner_product"] if pairs else METRICS)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from .. import progress
 from .._plural import plural
+from .._suggest import described
 from .._warn import UnfinishedWarning, warn
 from ..arrays.csr import is_sparse
 from ..arrays.memory_limits import (
@@ -284,7 +285,7 @@ def require_memory_for_method(method: Any, n: int, bytes_per_pair: float, all_pa
 def check_kernel_parameter(kernel: Any) -> Kernel | None:
     """Return the parameter `kernel` of a method; raise ValueError unless it is a hashable kernel or None."""
     if not isinstance(kernel, Kernel | None):
-        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {kernel!r}")
+        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {described(kernel)}")
     if type(kernel).__hash__ is None:
         raise ValueError(f"kernel={kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
     return kernel
@@ -295,7 +296,7 @@ def check_optimizer(optimizer: Any, n_iter: Any) -> Rule:
     if optimizer is None:
         return Momentum()
     if isinstance(optimizer, type) or not hasattr(optimizer, "step"):
-        raise ValueError(f"optimizer must be Momentum(), GradientDescent(), Dynamics() or None, got {optimizer!r}")
+        raise ValueError(f"optimizer must be Momentum(), GradientDescent() or Dynamics(), got {described(optimizer)}")
     if is_auto(n_iter) and isinstance(optimizer, Dynamics) and optimizer.conserves_energy:
         raise ValueError(
             'n_iter="auto" needs friction, without which the points never rest; use a number of iterations, or'

@@ -18,6 +18,7 @@ from .._types import Array
 from ..affinities.perplexity import conditional_of_points, resolve_perplexity
 from ..arrays.namespace import is_finite, is_integer, to_numpy
 from ..data import as_array, check_rows
+from ..data.checks.missing_labels import first_missing_label
 from ..geometry.flat import Geometry, squared_distances
 from ..inputs import is_space
 from ..kernels import Kernel
@@ -223,6 +224,8 @@ def _check_classes(y: Any, n: int) -> Array:
     labels = np.asarray(to_numpy(y)).ravel()
     if labels.shape != (n,):
         raise ValueError(f"y has {len(labels):,} labels, but X has {n:,} rows; pass one label per row")
+    if (i := first_missing_label(labels)) is not None:
+        raise ValueError(f"y[{i}] = {labels[i]} is not a class; leave out rows without a class, or omit y")
     names, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(names) < 2 or counts.max() < 2:
         raise ValueError(

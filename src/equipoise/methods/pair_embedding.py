@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._suggest import described
 from .._types import Matrix
 from ..affinities import perplexity as affinities
 from ..affinities.bandwidth import Bandwidth, check_bandwidth
@@ -89,8 +90,7 @@ class PairEmbedding(Embedding):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not isinstance(self.loss, PairLoss | None):
-            raise ValueError(f"loss must be an equipoise.PairLoss or None, got {self.loss!r}")
+        _check_loss_type(self.loss)
         if type(self.loss).__hash__ is None:
             raise ValueError(f"loss={self.loss!r} is not hashable; declare its class with @dataclass(frozen=True)")
         if not (isinstance(self.affinity, str) and self.affinity in AFFINITIES):
@@ -172,3 +172,13 @@ class PairEmbedding(Embedding):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise |= isinstance(self.affinity, str) and self.affinity == "precomputed"
         return tags
+
+
+def _check_loss_type(loss: Any) -> None:
+    """Raise ValueError unless `loss` is a PairLoss or None; for a function the message says how to make it one."""
+    if isinstance(loss, PairLoss | None):
+        return
+    hint = ""
+    if callable(loss) and not isinstance(loss, type):
+        hint = "; for a function F pass PairLoss(F, dF), where dF is its derivative with respect to ky"
+    raise ValueError(f"loss must be an equipoise.PairLoss or None, got {described(loss)}{hint}")

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import kernels
 from .._optional import import_optional
+from .._suggest import described
 from .._types import Matrix
 from ..affinities import perplexity as affinities
 from ..affinities.builders import Gaussian, Given, Neighborhoods, Uniform, width
@@ -274,7 +275,9 @@ class SymmetricSNE(NeighborEmbedding):
 
     def _divergence(self) -> Divergence:
         if not isinstance(self.divergence, Divergence | None):
-            raise ValueError(f"divergence must be an equipoise.divergences.Divergence or None, got {self.divergence!r}")
+            raise ValueError(
+                f"divergence must be an equipoise.divergences.Divergence or None, got {described(self.divergence)}"
+            )
         return Alpha(-1.0) if self.divergence is None else self.divergence
 
 

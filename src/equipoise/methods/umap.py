@@ -11,6 +11,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities.builders import Fuzzy
 from ..arrays.namespace import is_auto, is_finite, is_integer, is_positive, to_numpy
+from ..data.checks.missing_labels import first_missing_label
 from ..engines import check_engine_name
 from ..engines.choose import NEGATIVE_SAMPLING, engine_for_sampling, samples_edges
 from ..inputs import Input, make_input
@@ -221,6 +222,11 @@ def _check_labels(y: Any, n: int) -> Array:
         raise ValueError(
             f"y must contain class labels, but y[{i}] = {labels[i]:g} is not an integer; pass integers or strings, -1"
             " for an unknown class, or omit y"
+        )
+    if (missing := first_missing_label(labels)) is not None:
+        raise ValueError(
+            f"y[{missing}] = {labels[missing]} is not a class; number the classes and use -1 for an unknown one, or"
+            " omit y"
         )
     codes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return np.where(labels == -1, -1, codes) if numeric else codes

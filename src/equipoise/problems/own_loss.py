@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._optional import import_optional
+from .._suggest import described
 from .._types import Array
 from ..arrays.namespace import check_finite, from_cupy, is_auto, is_cupy, is_positive, is_tensor, to_cupy, to_numpy
 from ..engines import choose_device
@@ -71,7 +72,7 @@ class LossProblem(AutogradProblem):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {learning_rate!r}')
         if optimizer is not None and (isinstance(optimizer, type) or not hasattr(optimizer, "step")):
             raise ValueError(
-                f"optimizer must be Accelerated(), GradientDescent(), Momentum() or None, got {optimizer!r}"
+                f"optimizer must be Accelerated(), GradientDescent(), Momentum() or None, got {described(optimizer)}"
             )
         given = from_cupy(Y0) if is_cupy(Y0) else Y0
         start = to_numpy(given)

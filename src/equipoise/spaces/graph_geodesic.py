@@ -96,6 +96,12 @@ class GraphGeodesic(MetricSpace):
 
     def _new_block(self, X: Any, j: Array) -> Array:
         if not (sparse.issparse(X) or is_neighbors(X)):
+            if np.ndim(X) != 2 or np.shape(X)[1] != self.n:
+                raise ValueError(
+                    f"new points of a graph are given by their edges to its points, a sparse matrix (m, {self.n}) or"
+                    f" neighbour lists (indices, distances) of shape (m, k), or by distances (m, {self.n}) to all"
+                    f" points; got {type(X).__name__} of shape {np.shape(X)}"
+                )
             return super()._new_block(X, j)
         edges = check_neighbors(X, self.n) if is_neighbors(X) else check_new_distances(X, self.n)
         if not np.diff(edges.indptr).all():
@@ -156,7 +162,8 @@ def _check_edges(graph: Any) -> Matrix:
     if not sparse.issparse(graph):
         raise ValueError(
             "graph must be a sparse matrix (n, n) of edge lengths, or neighbour lists (indices, distances), got"
-            f" {type(graph).__name__}; for a table of coordinates use GraphGeodesic.from_table(X, n_neighbors)"
+            f" {type(graph).__name__}; for a table of coordinates use GraphGeodesic.from_table(X, n_neighbors), for a"
+            " dense matrix of edge lengths scipy.sparse.csr_array(graph)"
         )
     return check_distances(graph, "the graph")
 

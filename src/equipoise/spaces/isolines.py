@@ -167,7 +167,10 @@ def _check_levels(levels: Any, values: Array) -> Array:
         if levels < 1:
             raise ValueError(f"levels must be at least 1, got {levels}")
         return np.linspace(0.0, float(values.max()), int(levels) + 2)[1:-1]
-    heights = np.sort(np.asarray(levels, dtype=np.float64).ravel())
+    try:
+        heights = np.sort(np.asarray(levels, dtype=np.float64).ravel())
+    except (TypeError, ValueError):
+        heights = np.empty(0)
     if not heights.size or not np.isfinite(heights).all() or heights[0] <= 0:
         raise ValueError(f"levels must be a number of levels, or positive distances, got {levels!r}")
     return heights

@@ -17,6 +17,7 @@ from .plane import in_plane, on_sphere
 STRIP = 0.06  # width of the repeated strip around the square of a torus, as a fraction of the period; chosen
 ARROW = 0.022  # size of the arrowheads that mark edges which meet, as a fraction of the period; chosen
 GRATICULE = 30  # degrees between two meridians, and between two parallels, of a sphere; chosen
+PATCH = 0.5  # norm of the mean of unit vectors above which they are a patch; derived: that of an even hemisphere
 BINS = 360  # of the histogram that finds the emptiest cut; chosen
 SMOOTHING = 0.04  # standard deviation of the Gaussian that smooths it, as a fraction of the period; chosen
 
@@ -39,6 +40,8 @@ class Chart:
         Sides of the square of a torus, whose lower left corner is 0.
     cut : ndarray of shape (2,) or None
         The position on the torus that is drawn at the lower left corner.
+    rotation : ndarray of shape (3, 3) or None
+        The rotation of a sphere before it is drawn; None if it is not rotated.
     disk : bool
         Whether the map is drawn in the unit disk.
     ellipse : bool
@@ -51,6 +54,7 @@ class Chart:
     geometry: Geometry | None = None
     period: Array | None = None
     cut: Array | None = None
+    rotation: Array | None = None
     disk: bool = False
     ellipse: bool = False
 
@@ -99,7 +103,9 @@ class Chart:
         """Return the positions in the drawing of points Y (m, columns) of the curved space."""
         if self.period is not None and self.cut is not None:
             return wrapped(Y[:, :2] - self.cut, self.period)
-        return _longitude_latitude(Y) if self.projection == "mollweide" else Y
+        if self.projection != "mollweide":
+            return Y
+        return _longitude_latitude(Y if self.rotation is None else Y @ self.rotation.T)
 
     def copies(self) -> tuple[Array, Array]:
         """Return the rows (m,) and positions (m, 2) of points in the strip around the square of a torus."""
@@ -145,11 +151,11 @@ def make_chart(Y: Array, geometry: Geometry | None) -> Chart:
     if isinstance(geometry, Hyperbolic):
         return Chart(Y, "the hyperbolic plane, as the Poincaré disk", geometry=geometry, disk=True)
     if isinstance(geometry, Sphere) and Y.shape[1] == 3:
-        return Chart(_longitude_latitude(Sphere(1.0).work(Y)), "", "mollweide", Sphere(1.0))
+        return _sphere(Sphere(1.0).work(Y))
     if isinstance(geometry, Sphere) and Y.shape[1] == 2:
         return Chart(Y, "a sphere in one dimension, a circle")
     if on_sphere(Y):
-        return Chart(_longitude_latitude(Y), "", "mollweide", Sphere(1.0))
+        return _sphere(Y)
     if Y.shape[1] == 3:
         return Chart(Y, "", "3d")
     return Chart(*in_plane(Y))
@@ -208,6 +214,29 @@ def _torus(Y: Array, geometry: Any) -> Chart:
     if d > 2:
         note = f"the first two of {plural(d, 'coordinate')} on a torus; opposite edges meet"
     return Chart(wrapped(Y[:, :2] - cut, period), note, geometry=geometry, period=period, cut=cut)
+
+
+def _sphere(Y: Array) -> Chart:
+    """Return the chart of points (n, 3) on the unit sphere; a patch is turned to the centre, where it is not torn."""
+    from ..geometry import Sphere
+
+    rotation = facing(Y)
+    points = _longitude_latitude(Y if rotation is None else Y @ rotation.T)
+    return Chart(points, "", "mollweide", Sphere(1.0), rotation=rotation)
+
+
+def facing(Y: Array) -> Array | None:
+    """Return the rotation (3, 3) that moves the mean of points (n, 3) on the unit sphere to longitude and latitude 0.
+
+    It keeps the third axis upright. Return None for points that are not a patch, but spread over the sphere.
+    """
+    mean = Y.mean(axis=0)
+    if not (length := float(np.linalg.norm(mean))) > PATCH:
+        return None
+    front = mean / length
+    flat = float(np.hypot(front[0], front[1]))
+    right = np.array([-front[1] / flat, front[0] / flat, 0.0]) if flat > 1e-6 else np.array([0.0, 1.0, 0.0])
+    return np.array([front, right, np.cross(front, right)])
 
 
 def _longitude_latitude(Y: Array) -> Array:

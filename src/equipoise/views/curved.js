@@ -152,6 +152,7 @@ class Disk extends Plane {
   reset() { this.move([[1, 0], [0, 0]]) }
 }
 
+const PATCH = 0.5 // norm of the mean of points above which they are a patch, as in charts.py
 const UPRIGHT = [[1, 0, 0], [0, 0, 1], [0, -1, 0]] // right, up, and towards the viewer; the third column is upwards
 
 // The unit sphere seen from afar. Points on its other side are NaN, so that they are neither drawn nor found.
@@ -160,7 +161,9 @@ class Globe extends Plane {
     super(page)
     this.base = page.facts.globe
     this.centers = page.facts.columns.map(({sphere_centers}) => sphere_centers)
-    this.turn(UPRIGHT)
+    const all = Array.from({length: page.x.length}, (_, i) => i)
+    this.home = this.facing(all, PATCH) ?? UPRIGHT
+    this.turn(this.home)
   }
 
   extent() { return [[-1, 1], [-1, 1]] }
@@ -214,16 +217,23 @@ class Globe extends Plane {
     this.moved()
   }
 
-  // Turn the globe so that the middle of some points is in front.
-  face(rows) {
+  // Return the axes from which the mean of some points is in front, or nothing if its norm is not above a number.
+  facing(rows, above) {
     const sum = [0, 1, 2].map((c) => rows.reduce((total, i) => total + this.base[3 * i + c], 0))
     const length = Math.hypot(...sum)
-    if (!(length > 0)) return
+    if (!(length > above * rows.length)) return null
     const front = sum.map((value) => value / length)
     const flat = Math.hypot(front[0], front[1])
     const right = flat > 1e-6 ? [-front[1] / flat, front[0] / flat, 0] : [1, 0, 0]
     const up = [0, 1, 2].map((c) => front[(c + 1) % 3] * right[(c + 2) % 3] - front[(c + 2) % 3] * right[(c + 1) % 3])
-    this.turn([right, up, front])
+    return [right, up, front]
+  }
+
+  // Turn the globe so that the middle of some points is in front.
+  face(rows) {
+    const axes = this.facing(rows, 0)
+    if (!axes) return
+    this.turn(axes)
     this.moved()
   }
 
@@ -244,7 +254,7 @@ class Globe extends Plane {
   }
 
   reset() {
-    this.turn(UPRIGHT)
+    this.turn(this.home)
     this.moved()
   }
 }

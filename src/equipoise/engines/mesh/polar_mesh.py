@@ -38,7 +38,7 @@ CENTRE = 0.02  # in mesh widths: nearer to the origin, the direction of the forc
 # Per entry of the matrices: 0.5 for the product, and a share of the 10 to 20 for computing it when the disk grows.
 ENTRY = 2.0
 NODE = 20.0  # per node of the mesh, with its Fourier transform
-NEAR, RUNS = 8.0, 700.0  # per pair of the near field, and per point for finding them
+NEAR, RUNS = 0.4, 300.0  # per pair of the near field, as `_cheapest` counts them, and per point for finding them
 FINEST = 2**28  # matrix entries, 1 GB: finer meshes are not used; chosen
 BLOCK = 2**18  # entries of the matrices that a thread handles at a time; chosen
 
@@ -64,7 +64,8 @@ class PolarSource:
         self.Y = np.ascontiguousarray(Y)
         c, self.charges = charge_columns(charges, len(Y))
         self.shape, self.charged = c.shape, charges is not None
-        largest = float(np.sqrt((self.Y.astype(np.float64) ** 2).sum(axis=1).max()))
+        x, y = np.ascontiguousarray(self.Y.T, dtype=np.float64)
+        largest = float(np.sqrt((x**2 + y**2).max()))
         self.low, self.high = np.zeros(1), radius * np.sinh(np.array([largest / radius]))
 
     def widen(self, margin: Array) -> None:
@@ -224,36 +225,42 @@ class PolarTransform:
         mesh = _core.Mesh(np.array([-float(MARGIN), -float(BEFORE)]), 1.0, size)
         nodes = int(np.prod(size))
         grid = np.zeros(m * nodes + PADDING, dtype)
-        own = polar_coordinates(source.Y)
-        _core.spread(mesh, self._nodes(*own), source.charges, grid, n_threads)
-        inner = self._convolved(fold(grid[: m * nodes].reshape(m, *size), 2), n_threads)
-        grid[: m * nodes] = unfold(inner, 2).ravel()
+        Y = np.ascontiguousarray(source.Y, dtype=dtype)
+        own = self._nodes(Y, n_threads)
+        _core.spread(mesh, own, source.charges, grid, n_threads)
+        whole = grid[: m * nodes].reshape(m, *size)
+        unfold(self._convolved(fold(whole, 2), n_threads), 2, out=whole)
         shift = self.shift * source.charges.sum(axis=0)
-        Y = np.ascontiguousarray(source.Y, dtype=np.float32)
 
         def at(targets: Array) -> tuple[Array, Array]:
-            r, t = own if targets is source.Y else polar_coordinates(targets)
-            x, y = np.ascontiguousarray(targets.T, dtype=np.float64) / np.where(r > 0, r, 1.0)
-            x = np.where(r > 0, x, 1.0)  # at the origin, the angle is 0
-            r = np.maximum(r, CENTRE * h)
-            potential, half = np.empty((len(r), m)), np.empty((len(r), m, 2))
-            _core.gather(mesh, self._nodes(r, t), grid, potential, half, n_threads)
+            same = targets is source.Y
+            T = Y if same else np.ascontiguousarray(targets, dtype=dtype)
+            at_nodes = own if same else self._nodes(T, n_threads)
+            np.maximum(at_nodes[:, 0], CENTRE, out=at_nodes[:, 0])
+            potential, half = np.empty((len(T), m)), np.empty((len(T), m, 2))
+            _core.gather(mesh, at_nodes, grid, potential, half, n_threads)
+            _core.polar_gradient(h, float(angles), CENTRE * h, T, half, n_threads)
             potential += shift
-            along, across = half[:, :, 0] / h, half[:, :, 1] * (angles / (2 * np.pi) / r)[:, None]
-            x, y = x[:, None], y[:, None]
-            half = np.stack([along * x - across * y, along * y + across * x], axis=-1)
             if self.near is not None:
-                table, reach = polar_near_table(self.kernel, self.plan.reach, self.pairs), self.plan.reach
-                T = Y if targets is source.Y else np.ascontiguousarray(targets, dtype=np.float32)
-                space = self.pairs.native()
-                _core.polar_near(space, *table, reach, T, Y, source.charges, potential, half, n_threads)
-            return potential, 2 * half
+                self._add_near(source, targets, potential, half, n_threads)
+            half *= 2
+            return potential, half
 
         return at
 
-    def _nodes(self, r: Array, t: Array) -> Array:
-        """Return positions on the mesh, in mesh widths from the origin and the angle 0."""
-        return np.stack([r / self.plan.h, t * (self.plan.angles / (2 * np.pi))], axis=1).astype(self.dtype)
+    def _add_near(self, source: PolarSource, targets: Array, potential: Array, half: Array, n_threads: int) -> None:
+        """Add the near pairs to Φ (t, m) and ½∇Φ (t, m, 2) at the targets."""
+        reach, space = self.plan.reach, self.pairs.native()
+        Y = np.ascontiguousarray(source.Y, dtype=np.float32)
+        T = Y if targets is source.Y else np.ascontiguousarray(targets, dtype=np.float32)
+        table = polar_near_table(self.kernel, reach, self.pairs)
+        _core.polar_near(space, *table, reach, T, Y, source.charges, potential, half, n_threads)
+
+    def _nodes(self, Y: Array, n_threads: int) -> Array:
+        """Return positions on the mesh, in mesh widths from the origin and nodes from the angle 0, in the type of Y."""
+        nodes = np.empty_like(Y)
+        _core.polar_nodes(self.plan.h, float(self.plan.angles), Y, nodes, n_threads)
+        return nodes
 
     def _convolved(self, grid: Array, n_threads: int) -> Array:
         """Return the potential (m, rings, angles) of charges on the nodes."""
@@ -281,13 +288,6 @@ def _slices(n: int, entries: int) -> list[slice]:
     """Return slices of n items of `entries` entries each, with about BLOCK entries in a slice."""
     step = max(1, BLOCK // max(entries, 1))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
-
-
-def polar_coordinates(Y: Array) -> tuple[Array, Array]:
-    """Return the norms and the angles, in [0, 2π), of the rows of Y, in float64."""
-    x, y = np.ascontiguousarray(Y.T, dtype=np.float64)
-    t = np.arctan2(y, x)
-    return np.sqrt(x**2 + y**2), np.where(t < 0, t + 2 * np.pi, t)
 
 
 def collocation(size: int) -> Array:

@@ -55,18 +55,22 @@ def symbol(size: int) -> Array:
 
 
 def fold(grid: Array, axis: int) -> Array:
-    """Return a grid without its margins along an axis; what was spread to them is added to the opposite side."""
+    """Add what was spread to the margins of a grid along an axis to the opposite side, in place.
+
+    Return a view of the grid without these margins.
+    """
     grid = np.moveaxis(grid, axis, 0)
-    inner = grid[BEFORE:-AFTER].copy()
+    inner = grid[BEFORE:-AFTER]
     inner[:AFTER] += grid[-AFTER:]
     inner[-BEFORE:] += grid[:BEFORE]
     return np.moveaxis(inner, 0, axis)
 
 
-def unfold(grid: Array, axis: int) -> Array:
+def unfold(grid: Array, axis: int, out: Array | None = None) -> Array:
     """Return a periodic grid with margins along an axis, copied from the opposite side."""
-    index = np.arange(-BEFORE, grid.shape[axis] + AFTER) % grid.shape[axis]
-    return np.take(grid, index, axis=axis)
+    along = np.moveaxis(grid, axis, 0)
+    parts = [np.moveaxis(part, 0, axis) for part in (along[-BEFORE:], along, along[:AFTER])]
+    return np.concatenate(parts, axis=axis, out=out)
 
 
 class TorusTransform:
