@@ -155,6 +155,20 @@ def test_edges_of_ranks_are_those_of_the_grid(X):
         assert found[0] == pytest.approx(psi, rel=1e-12)
 
 
+def test_sums_add_blocks_in_order():
+    """Eq. (P1) of docs/math.md."""
+    x = np.random.default_rng(0).normal(size=5000) * 10.0 ** np.random.default_rng(1).integers(-8, 8, size=5000)
+    block = Partition(5000, 1).block
+    parts = [np.add.reduce(x[start : start + block]) for start in range(0, 5000, block)]
+    expected = float(np.add.accumulate(parts)[-1])
+
+    def work(group):
+        shared = SharedMap(group, Partition.of(group, 5000), 2)
+        return shared.total(x[shared.partition.own])
+
+    assert [run_ranks(size, work)[0] for size in (1, 2, 5)] == [expected] * 3
+
+
 def test_integer_charges_add_up_to_those_of_all_points():
     rng = np.random.default_rng(0)
     for dtype, d in ((np.float32, 2), (np.float64, 3), (np.float32, 1)):
