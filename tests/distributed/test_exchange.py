@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from support.rank_tables import mixture
-from support.thread_group import run_ranks
+from support.rank_tables import mixture, on_ranks
 
 from equipoise import _core
 from equipoise.distributed import exchange
@@ -28,7 +27,7 @@ def test_rows_arrive_in_the_order_of_ranks_and_of_their_senders(monkeypatch, siz
         to = np.arange(m) % group.size
         return exchange.send(group, to, [np.full(m, group.rank), np.arange(2.0 * m).reshape(m, 2)])
 
-    for rank, (source, values) in enumerate(run_ranks(size, work)):
+    for rank, (source, values) in enumerate(on_ranks(size, work)):
         expected = [(s, i) for s in range(size) for i in range(7 * s) if i % size == rank]
         assert_array_equal(source, np.array([s for s, _ in expected], int))
         assert_array_equal(values, np.array([(2 * i, 2 * i + 1) for _, i in expected]).reshape(-1, 2))
@@ -45,7 +44,7 @@ def test_fetched_rows_are_those_at_the_positions(monkeypatch, size, round_bytes)
         wanted = np.flatnonzero(np.random.default_rng(group.rank).random(1500) < 0.1 * group.rank)
         return np.array_equal(exchange.fetch(group, partition, X[partition.own], wanted), X[wanted])
 
-    assert all(run_ranks(size, work))
+    assert all(on_ranks(size, work))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -56,7 +55,7 @@ def test_positions_are_sorted_by_cell_and_then_by_row(size):
     def work(group):
         return position_rows(group, cell[Partition.of(group, 2000).own], 9)
 
-    parts = run_ranks(size, work)
+    parts = on_ranks(size, work)
     positions = np.concatenate([part[0] for part in parts])
     assert_array_equal(np.argsort(positions), np.argsort(cell, kind="stable"))
     for _, starts in parts:

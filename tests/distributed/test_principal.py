@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
-from support.rank_tables import Table, mixture
-from support.thread_group import run_ranks
+from support.rank_tables import Table, mixture, on_ranks
 
 from equipoise.distributed.group import SingleProcess
 from equipoise.distributed.neighbors import find_neighbors
@@ -25,9 +24,9 @@ def own_map(group, X, d, seed=0):
 @pytest.mark.parametrize("d", [1, 3])
 def test_map_has_the_same_bytes_for_any_number_of_ranks(d):
     X = load_digits().data
-    expected = np.concatenate(run_ranks(1, lambda group: own_map(group, X, d)))
+    expected = np.concatenate(on_ranks(1, lambda group: own_map(group, X, d)))
     for size in SIZES:
-        assert np.concatenate(run_ranks(size, lambda group: own_map(group, X, d))).tobytes() == expected.tobytes()
+        assert np.concatenate(on_ranks(size, lambda group: own_map(group, X, d))).tobytes() == expected.tobytes()
 
 
 def test_map_is_that_of_a_single_process_up_to_jitter():
@@ -57,13 +56,13 @@ def test_reduced_table_has_the_components_of_numpy_and_the_same_bytes(dtype):
         reduced = Principal(group, Table(X), 5, n_threads=1 + group.rank)
         return reduced.read(100, 900), reduced.shape, reduced.dtype
 
-    expected, shape, stored = run_ranks(1, work)[0]
+    expected, shape, stored = on_ranks(1, work)[0]
     assert (shape, stored) == ((1797, 5), dtype)
     assert_allclose(
         np.abs(expected), np.abs(centered[100:900] @ axes[:5].T), atol=1e-4 if dtype == np.float32 else 1e-10
     )
     for size in (2, 3):
-        assert {rows.tobytes() for rows, _, _ in run_ranks(size, work)} == {expected.tobytes()}
+        assert {rows.tobytes() for rows, _, _ in on_ranks(size, work)} == {expected.tobytes()}
 
 
 def test_rows_of_a_reduced_table_do_not_depend_on_the_range_that_is_read():
@@ -83,7 +82,7 @@ def test_axes_have_variances_and_the_sign_rule():
 
 def test_each_rank_reads_its_rows_twice_to_reduce_a_table():
     tables = [Table(mixture(2000, 6)) for _ in range(2)]
-    run_ranks(2, lambda group: Principal(group, tables[group.rank], 2))
+    on_ranks(2, lambda group: Principal(group, tables[group.rank], 2))
     for rank, table in enumerate(tables):
         own = Partition(2000, 2, rank).own
         assert table.read_ranges == [(own.start, own.stop)] * 2
@@ -95,8 +94,8 @@ def test_neighbours_of_a_reduced_table():
     def work(group):
         return find_neighbors(group, Principal(group, Table(X), 10), 5).indices
 
-    expected = run_ranks(1, work)[0]
-    assert_array_equal(np.concatenate(run_ranks(3, work)), expected)
+    expected = on_ranks(1, work)[0]
+    assert_array_equal(np.concatenate(on_ranks(3, work)), expected)
 
 
 def test_exact_sums_do_not_depend_on_order_or_size():

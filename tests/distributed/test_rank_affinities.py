@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
-from support.rank_tables import Table, mixture
-from support.thread_group import run_ranks
+from support.rank_tables import Table, mixture, on_ranks
 
 from equipoise.affinities import fuzzy, locally_linear, perplexity
 from equipoise.distributed import exchange, neighbors, rank_matrix
@@ -77,7 +76,7 @@ def run(size, X, matrix):
         found = found_by(group, X)
         return found, matrix(group, found)
 
-    parts = run_ranks(size, work)
+    parts = on_ranks(size, work)
     return parts[0][0], sparse.vstack([M.own for _, M in parts]), [M for _, M in parts]
 
 
@@ -136,17 +135,17 @@ def test_duplicates_are_reported_once_with_the_row_of_the_table():
             warnings.simplefilter("error" if group.rank else "ignore")
             return joint_of_ranks(group, found_by(group, X), np.array([5.0])).own
 
-    assert sum(P.nnz for P in run_ranks(1, work)) > 0
+    assert sum(P.nnz for P in on_ranks(1, work)) > 0
     with pytest.warns(UserWarning, match=r"40 rows \(the first is row 300\) have more neighbours at the smallest"):
-        run_ranks(1, lambda group: joint_of_ranks(group, found_by(group, X), np.array([5.0])))
+        on_ranks(1, lambda group: joint_of_ranks(group, found_by(group, X), np.array([5.0])))
 
 
 def test_too_few_neighbours_are_refused():
     X = mixture(300, 3)
     with pytest.raises(ValueError, match="perplexity=30 needs more than the 20 neighbours found for each row"):
-        run_ranks(1, lambda group: joint_of_ranks(group, found_by(group, X), np.array([30.0])))
+        on_ranks(1, lambda group: joint_of_ranks(group, found_by(group, X), np.array([30.0])))
     with pytest.raises(ValueError, match="n_neighbors=30 needs 29 neighbours of each row, but 20 were found"):
-        run_ranks(1, lambda group: fuzzy_union_of_ranks(group, found_by(group, X), 30))
+        on_ranks(1, lambda group: fuzzy_union_of_ranks(group, found_by(group, X), 30))
 
 
 def test_weights_that_are_not_finite_are_refused():
@@ -157,7 +156,7 @@ def test_weights_that_are_not_finite_are_refused():
         return lle_matrix_of_ranks(group, found.partition, W)
 
     with pytest.raises(ValueError, match="the weights of the neighbours are not finite: reg is too small"):
-        run_ranks(1, work)
+        on_ranks(1, work)
 
 
 def test_matrix_describes_itself(digits):

@@ -1,21 +1,17 @@
 """The neighbour search over ranks: the same bytes for any number of them, and the neighbours found on one machine."""
 
-import os
-import socket
-import subprocess
-import sys
 import tempfile
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
-from support.rank_tables import Table, by_row, mixture, search_digest
-from support.thread_group import run_ranks
+from support import rank_tables
+from support.rank_tables import Table, by_row, mixture, on_ranks, search_digest
+from support.thread_ranks import ThreadGroup
 
-from equipoise.distributed import batches, exchange, neighbors
+from equipoise.distributed import batch_search, exchange, neighbors, run_ranks
 from equipoise.distributed.group import SingleProcess
 from equipoise.distributed.neighbors import find_neighbors, search_memory
 from equipoise.distributed.partition import Partition
@@ -33,7 +29,7 @@ def in_cells(monkeypatch):
 
 
 def search(size, X, k, metric="euclidean", **settings):
-    return run_ranks(size, lambda group: find_neighbors(group, Table(X), k, metric, **settings))
+    return on_ranks(size, lambda group: find_neighbors(group, Table(X), k, metric, **settings))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -83,11 +79,11 @@ def test_a_recall_of_one_finds_the_nearest_of_the_sample(in_cells):
     assert (np.abs(by_row(parts)[1] - exact) < 1e-12).mean() > 0.995
 
 
-@pytest.mark.parametrize("module", ["BATCH", "ROUND", "LISTED_ROWS", "MEASURED"])
-def test_sizes_of_batches_and_rounds_do_not_change_the_bytes(in_cells, monkeypatch, module):
+@pytest.mark.parametrize("name", ["BATCH", "ROUND", "LISTED_ROWS", "MEASURED"])
+def test_sizes_of_batches_and_rounds_do_not_change_the_bytes(in_cells, monkeypatch, name):
     X = mixture(2500, 9)
     expected = search_digest(search(1, X, 11))
-    monkeypatch.setattr(exchange if module == "ROUND" else batches, module, 20_000 if module != "LISTED_ROWS" else 100)
+    monkeypatch.setattr(exchange if name == "ROUND" else batch_search, name, 100 if name == "LISTED_ROWS" else 20_000)
     assert {search_digest(search(size, X, 11)) for size in (1, 3)} == {expected}
 
 
@@ -117,20 +113,23 @@ def test_rows_are_stored_by_position(in_cells, dtype, stored):
 def test_ranks_read_disjoint_ranges_of_whole_blocks_three_times(in_cells):
     X = mixture(3000, 5)
     tables = [Table(X) for _ in range(3)]
-    run_ranks(3, lambda group: find_neighbors(group, tables[group.rank], 4))
+    on_ranks(3, lambda group: find_neighbors(group, tables[group.rank], 4))
     for rank, table in enumerate(tables):
         own = Partition(3000, 3, rank).own
         assert table.read_ranges == [(own.start, own.stop)] * 3
 
 
-def test_near_cells_are_mostly_on_the_same_rank(in_cells):
-    X = mixture(4000, 16, classes=30)
+def test_near_cells_are_mostly_on_the_same_rank(in_cells, monkeypatch):
+    X, sent = mixture(4000, 16, classes=30), []
+    swap = ThreadGroup._swap
 
-    def work(group):
-        find_neighbors(group, Table(X), 5)
-        return group.sent_bytes
+    def counted(group, arrays, received, counts):
+        sent.append(counts[group.rank].sum())
+        swap(group, arrays, received, counts)
 
-    assert sum(run_ranks(4, work)) < 2.2 * X.nbytes  # 3/4 of the rows are sent to their owners
+    monkeypatch.setattr(ThreadGroup, "_swap", counted)
+    search(4, X, 5)
+    assert sum(sent) < 2.2 * X.nbytes  # 3/4 of the rows are sent to their owners
 
 
 def test_rows_in_a_temporary_file_have_the_same_bytes_and_leave_no_file(in_cells, monkeypatch, tmp_path):
@@ -199,7 +198,7 @@ def test_tables_with_too_many_rows_are_refused():
 def test_different_arguments_on_different_ranks_are_refused():
     X = mixture(300, 3)
     with pytest.raises(ValueError, match="the table, k, metric or min_recall differs between ranks"):
-        run_ranks(2, lambda group: find_neighbors(group, Table(X), 3 + group.rank))
+        on_ranks(2, lambda group: find_neighbors(group, Table(X), 3 + group.rank))
 
 
 @pytest.mark.parametrize(
@@ -225,40 +224,11 @@ def test_a_source_that_returns_another_shape_is_refused():
         find_neighbors(SingleProcess(), table, 3)
 
 
-SCRIPT = """
-import sys
-from support.rank_tables import Table, mixture, search_digest
-from equipoise.distributed import current_group, neighbors
-neighbors.EXACT_WORK = 0.0
-with current_group(timeout=60) as group:
-    found = neighbors.find_neighbors(group, Table(mixture(3000, 12)), 15)
-    arrays = {name: group.all_gather(getattr(found, name)) for name in ("ids", "indices", "distances", "rows")}
-    if group.rank == 0:
-        parts = [type("Part", (), dict(zip(arrays, part), recall=found.recall)) for part in zip(*arrays.values())]
-        print(*search_digest(parts))
-"""
-
-
 @pytest.mark.slow
 def test_processes_that_communicate_through_gloo_give_the_bytes_of_one_rank(in_cells):
     pytest.importorskip("torch")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, **address, "RANK": str(rank), "PYTHONPATH": str(Path(__file__).parents[1])},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    output = [process.communicate(timeout=120)[0] for process in ranks]
-    assert [process.returncode for process in ranks] == [0, 0]
-    expected = search_digest(search(1, mixture(3000, 12), 15))
-    assert output[0].split() == [expected[0], str(expected[1])]
+    expected = list(search_digest(search(1, mixture(3000, 12), 15)))
+    assert run_ranks(f"{rank_tables.__file__}:search_in_cells", 2, [3000, 12, 15]) == [expected, expected]
 
 
 @pytest.mark.slow

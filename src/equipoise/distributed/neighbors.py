@@ -3,8 +3,8 @@
 The table is read three times, a part of it by each rank. The first pass finds the mean and the extent of the vectors,
 and random rows on which every rank trains the same k-means centres (survey.py); the second assigns each row to a cell;
 the third sends each row to the rank that owns its position in the order of cells (cell_order.py). Then each rank
-compares its rows with the rows of nearby cells, which it fetches from their owners in batches (batches.py). The result
-is the same, to the last bit, for any number of ranks and threads.
+compares its rows with the rows of nearby cells, which it fetches from their owners in batches (batch_search.py). The
+result is the same, to the last bit, for any number of ranks and threads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..neighbors.cells import CELLS, LISTED
 from ..neighbors.centres import TRAINING
 from ..neighbors.recall import SAMPLE, estimate_recall
 from ..neighbors.search import EXACT_WORK, MIN_RECALL, check_n_threads
-from .batches import MEASURED, BatchSearch, batch_points, point_bytes
+from .batch_search import MEASURED, BatchSearch, batch_points, point_bytes
 from .cell_order import RankCells, assign_cells, position_rows, send_to_owners
 from .cell_reach import LISTED_ROWS, OwnCells
 from .exchange import ROUND
