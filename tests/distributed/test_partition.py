@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from support.thread_group import run_ranks
+from support.rank_tables import on_ranks
 
+from equipoise.distributed.group import SingleProcess
 from equipoise.distributed.partition import MOST_BLOCKS, SMALLEST_BLOCK, Partition
 
 SIZES = (1, 2, 3, 4, 16)
@@ -48,19 +49,19 @@ def test_sums_means_and_extremes_have_the_same_bytes_for_any_number_of_ranks(rng
         own = x[partition.own]
         return [f(group, own) for f in (partition.sum_rows, partition.mean, partition.minimum, partition.maximum)]
 
-    expected = run_ranks(1, work)[0]
+    expected = on_ranks(1, work)[0]
     assert_allclose(expected[0], x.sum(axis=0), rtol=1e-9)
     assert_array_equal(expected[2], x.min(axis=0))
     assert_array_equal(expected[3], x.max(axis=0))
     for size in SIZES:
-        for found in run_ranks(size, work):
+        for found in on_ranks(size, work):
             assert [a.tobytes() for a in found] == [a.tobytes() for a in expected]
 
 
 def test_memory_layout_does_not_change_a_sum(rng):
     x = rng.standard_normal((3000, 4))
     partition = Partition(3000, 1)
-    group = run_ranks(1, lambda group: group)[0]
+    group = SingleProcess()
     expected = partition.sum_rows(group, x)
     assert partition.sum_rows(group, np.asfortranarray(x)).tobytes() == expected.tobytes()
     assert partition.sum_rows(group, x[::-1][::-1]).tobytes() == expected.tobytes()
@@ -72,7 +73,7 @@ def test_extremes_of_integers_on_ranks_without_rows():
         own = np.arange(300)[partition.own]
         return int(partition.minimum(group, own)), int(partition.maximum(group, own))
 
-    assert run_ranks(4, work) == [(0, 299)] * 4
+    assert on_ranks(4, work) == [(0, 299)] * 4
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,6 @@ def test_bad_partitions_are_refused(arguments, message):
 
 
 def test_arrays_of_another_length_are_refused():
-    group = run_ranks(1, lambda group: group)[0]
+    group = SingleProcess()
     with pytest.raises(ValueError, match=r"rank 0 owns 10 of 10 rows, but the array has the shape \(9,\)"):
         Partition(10, 1).sum_rows(group, np.zeros(9))

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from .blocked_sums import blocked_sum
+from .dask_ranks import run
 from .environment import current_group
 from .group import Group, SingleProcess
+from .launch import run_ranks
 from .rank_error import RankError
 from .torch_group import TorchGroup
 
-__all__ = ["Group", "RankError", "SingleProcess", "TorchGroup", "blocked_sum", "current_group"]
+__all__ = [
+    "Group",
+    "RankError",
+    "SingleProcess",
+    "TorchGroup",
+    "blocked_sum",
+    "current_group",
+    "run",
+    "run_ranks",
+]

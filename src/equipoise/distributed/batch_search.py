@@ -78,7 +78,7 @@ class BatchSearch:
             rows = fetch(self.group, self.own.partition, self.own.rows, points)
             if batch is not None:
                 at = slice(batch.positions.start - own.start, batch.positions.stop - own.start)
-                indices[at], d2[at] = self._compare(batch, points, rows)
+                self._compare(batch, points, rows, (indices[at], d2[at]))
                 advance(at.stop - at.start)
 
     def _batches(self) -> Iterator[Batch]:
@@ -109,8 +109,8 @@ class BatchSearch:
             points += more
         yield Batch(slice(first, positions.stop), near[begin:])
 
-    def _compare(self, batch: Batch, points: Array, rows: Array) -> tuple[Array, Array]:
-        """Return the positions and the squared distances, both (m, k), of the neighbours of the rows of a batch.
+    def _compare(self, batch: Batch, points: Array, rows: Array, out: tuple[Array, Array]) -> None:
+        """Write the positions and the squared distances, both (m, k), of the neighbours of the rows of a batch.
 
         `rows` are those at the positions `points`, which contain the cells near to each row.
         """
@@ -134,28 +134,26 @@ class BatchSearch:
             (indptr, np.concatenate(lists)),
             self_ids=self_ids.astype(np.int32),
         )
-        found.sort(axis=1)
-        d2 = self._measure(rows, self_ids, found)
-        order = np.argsort(d2, axis=1, kind="stable")
-        return points[np.take_along_axis(found, order, axis=1)], np.take_along_axis(d2, order, axis=1)
+        step = max(1, MEASURED // (32 * self.k + 8 * rows.shape[1]))
+        for start in range(0, len(found), step):
+            part = slice(start, start + step)
+            near_rows = np.sort(found[part], axis=1)
+            d2 = self._measure(rows, self_ids[part], near_rows)
+            order = np.argsort(d2, axis=1, kind="stable")
+            out[0][part] = points[np.take_along_axis(near_rows, order, axis=1)]
+            out[1][part] = np.take_along_axis(d2, order, axis=1)
 
     def _measure(self, rows: Array, queries: Array, found: Array) -> Array:
         """Return the squared distances (m, k), float64, between rows[queries] and the rows `found` (m, k)."""
-        own, (m, k) = self.own, found.shape
-        d2 = np.empty((m, k))
-        step = max(1, MEASURED // (12 * k + 8 * rows.shape[1]))
-        for start in range(0, m, step):
-            part = slice(start, start + step)
-            used = np.zeros(len(rows), bool)
-            used[found[part]] = True
-            used[queries[part]] = True
-            place = np.cumsum(used, dtype=np.int32) - 1
-            at = place[queries[part]]
-            listed = np.zeros((int(used.sum()), k), np.int32)
-            listed[at] = place[found[part]]
-            table = EuclideanVectors(own.vectors.vectors(rows[used]), "sqeuclidean")
-            d2[part] = table.own_distances(listed, own.n_threads, at)[at]
-        return d2
+        used = np.zeros(len(rows), bool)
+        used[found] = True
+        used[queries] = True
+        place = np.cumsum(used, dtype=np.int32) - 1
+        at = place[queries]
+        listed = np.zeros((int(used.sum()), found.shape[1]), np.int32)
+        listed[at] = place[found]
+        table = EuclideanVectors(self.own.vectors.vectors(rows[used]), "sqeuclidean")
+        return table.own_distances(listed, self.own.n_threads, at)[at]
 
 
 def _points(batch: Batch | None, starts: Array, n: int) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 
 from .._types import Array
 from .message_header import MAX_DIMENSIONS, Header, check_headers, describe_groups
+from .rank_error import RankError, describe_error
 from .reductions import from_integers, to_integers
 
 DEFAULT_TIMEOUT = 300.0  # seconds
@@ -48,6 +49,8 @@ class Group(ABC):
         The name of each rank's machine.
     timeout : float
         The time limit of a collective in seconds.
+    failure : RankError or None
+        The error that left a stage on this rank, with the name of the stage.
     """
 
     rank: int
@@ -57,6 +60,7 @@ class Group(ABC):
 
     def __init__(self) -> None:
         self._stages = ["start"]
+        self.failure: RankError | None = None  # this rank's own
 
     @property
     def host(self) -> str:
@@ -221,9 +225,15 @@ class Group(ABC):
         check_headers(headers, same)
         return headers
 
-    @abstractmethod
     def _report(self, error: BaseException) -> None:
-        """Tell the other ranks that this one failed."""
+        """Tell the other ranks that this one failed, unless it did because of another."""
+        if self.failure is None and not isinstance(error, RankError):
+            self.failure = RankError(self.rank, self.host, self.current_stage, describe_error(error))
+            self._publish(self.failure)
+
+    @abstractmethod
+    def _publish(self, failure: RankError) -> None:
+        """Tell the other ranks about a failure."""
 
     @abstractmethod
     def _headers(self, header: Header) -> list[Header]:
@@ -255,7 +265,7 @@ class SingleProcess(Group):
         self.hosts = (socket.gethostname(),)
         self.timeout = checked_timeout(timeout)
 
-    def _report(self, error: BaseException) -> None:
+    def _publish(self, failure: RankError) -> None:
         pass
 
     def _headers(self, header: Header) -> list[Header]:

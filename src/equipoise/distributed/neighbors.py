@@ -20,13 +20,13 @@ import numpy as np
 from .. import progress
 from .._types import Array
 from ..arrays.namespace import is_integer, require
-from ..neighbors.cells import CELLS
+from ..neighbors.cells import CELLS, LISTED
 from ..neighbors.centres import TRAINING
 from ..neighbors.recall import SAMPLE, estimate_recall
 from ..neighbors.search import EXACT_WORK, MIN_RECALL, check_n_threads
-from .batch_search import BATCH, MEASURED, BatchSearch
+from .batch_search import MEASURED, BatchSearch, batch_points, point_bytes
 from .cell_order import RankCells, assign_cells, position_rows, send_to_owners
-from .cell_reach import OwnCells
+from .cell_reach import LISTED_ROWS, OwnCells
 from .exchange import ROUND
 from .group import Group
 from .partition import Partition
@@ -135,6 +135,7 @@ def _find(
     count = 1 if exact else int(CELLS * sqrt(n))
     seen = survey(group, source, vectors, 0 if exact else TRAINING * count, 0 if exact else SAMPLE)
     cells = RankCells(group, vectors.unit(seen.training, n_threads), count, n_threads)
+    seen.free_training()
     positions, starts = position_rows(group, assign_cells(group, source, vectors, cells, n_threads), cells.count)
     partition = Partition.of(group, n)
     rows = empty_rows((partition.count, D), stored_dtype(source), row_memory)
@@ -198,15 +199,14 @@ def search_memory(n: int, D: int, k: int, size: int, itemsize: int = 8) -> int:
     Returns
     -------
     bytes : int
-        The rows and neighbours of the rank, the training rows, and the buffers of a batch. If a cell has more
-        neighbours than a batch holds, as among very many equal rows, the search needs more.
+        An upper bound for usual data: the rows and neighbours of the rank and the buffers of a batch, or the training
+        rows if they take more. If the cells near to a cell have more rows than a batch holds, as among very many equal
+        rows, the search needs more.
     """
-    own = int(Partition(n, size).bounds[1:].max(initial=0) if size == 1 else np.diff(Partition(n, size).bounds).max())
-    if float(n) * n * D <= EXACT_WORK:
-        compared, training = n, 0
-    else:
-        training = min(n, int(TRAINING * CELLS * sqrt(n))) * D * (itemsize + 8)
-        compared = min(n, BATCH // (D * (itemsize + 8) + 32))
-    batch = compared * (D * (itemsize + 8) + 32) + 4 * MEASURED
-    kept = own * (D * itemsize + 8 + 16 * k)
-    return kept + training + max(batch, 4 * READ + 4 * ROUND)
+    own, row, exact = int(np.diff(Partition(n, size).bounds).max()), D * itemsize, float(n) * n * D <= EXACT_WORK
+    training = 0 if exact else min(n, int(TRAINING * CELLS * sqrt(n))) * (row + 12 * D)
+    listed, points = min(own, LISTED_ROWS), n if exact else min(n, batch_points(D, itemsize))
+    batch = points * point_bytes(D, itemsize) + listed * (4 * k + 4 * LISTED + 8 * D)
+    batch += 3 * min(MEASURED, own * (32 * k + 8 * D)) + (2 * ROUND if size > 1 else 0)
+    moved = 4 * min(READ, 8 * D * own) + (4 * ROUND if size > 1 else 0)
+    return max(training, own * (row + 28) + moved, own * (row + 8 + 16 * k) + batch)

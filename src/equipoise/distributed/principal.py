@@ -175,7 +175,7 @@ class ExactSum:
 
 
 def principal_map(group: Group, partition: Partition, rows: Array, d: int, seed: int, n_threads: int = 1) -> Array:
-    """Return a first map (count, d) of own rows: principal components, the first of standard deviation 1, plus jitter.
+    """Return a first map (count, d) of own rows: principal components, the first of standard deviation 1, and jitter.
 
     Jitter is random noise with standard deviation `JITTER`, which separates duplicates. It is drawn for each block of
     positions by a generator that depends on the seed and on the index of the block. Components beyond the rank of the

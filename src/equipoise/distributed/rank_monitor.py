@@ -120,8 +120,8 @@ class RankMonitor:
         """Stop the thread; rank 0, which may host the store, first waits until the others have left or failed."""
         self._stopping = True
         end = time.monotonic() + (timeout if self.failure is None else GRACE_SECONDS)
-        self._wake.set()
         while self._thread.is_alive() and time.monotonic() < end:
+            self._wake.set()
             self._thread.join(0.05)
 
     def _judge(self, collective: str, error: str, limit: float | None, final: bool) -> RankError | None:

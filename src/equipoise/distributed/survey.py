@@ -15,7 +15,7 @@ from .row_vectors import RowVectors, read_rows, stored_dtype
 READ = 2**24  # bytes of rows read at a time, 16 MB; chosen
 
 
-@dataclass(frozen=True)
+@dataclass
 class Survey:
     """What all ranks know of a table after the first pass.
 
@@ -32,6 +32,10 @@ class Survey:
     training: Array
     measured: Array
     measured_ids: Array
+
+    def free_training(self) -> None:
+        """Free the memory of the training rows."""
+        self.training = self.training[:0].copy()
 
 
 def survey(group: Group, source: Any, vectors: RowVectors, trained: int, measured: int) -> Survey:

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +25,7 @@ from .rank_monitor import RankMonitor
 BACKENDS = ("gloo", "nccl")
 SLICE_SECONDS = 0.2  # how often a waiting rank looks whether another has failed
 CHUNK_BYTES = 1 << 28  # the largest message, and the size of the buffers of all_to_all
+_NEVER_SENT = 7001  # tag of a message that no rank sends
 
 
 class TorchGroup(Group):
@@ -71,19 +72,19 @@ class TorchGroup(Group):
             )
         self._device = self._own_gpu() if backend == "nccl" else self._torch.device("cpu")
         self._name, self._deadline = "", 0.0
-        self.closed = False
+        self.closed = self._aborted = False
         self._monitor = RankMonitor(store, self.rank, self.hosts)
 
     def close(self) -> None:
-        """Leave the group; rank 0 waits until the others have left. The process group is destroyed if it is its own."""
+        """Leave the group; rank 0 waits until the others have left. Destroys the process group if it is its own."""
+        if self.closed:
+            return
         self.closed = True
         self._monitor.close(self.timeout)
+        if self._monitor.failure is not None or self.failure is not None:
+            self._abort()
         if self._owner and self._dist.is_initialized():
-            self._owner = False
-            if self._monitor.failure is None:
-                self._dist.destroy_process_group()
-            elif hasattr(self._dist.group.WORLD, "abort"):  # a destroyed group waits for the collectives that failed
-                self._dist.group.WORLD.abort()
+            self._dist.destroy_process_group()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -137,15 +138,14 @@ class TorchGroup(Group):
         cuda.set_device(number)
         return self._torch.device("cuda", number)
 
-    def _report(self, error: BaseException) -> None:
-        if not isinstance(error, RankError):
-            self._monitor.report(RankError(self.rank, self.host, self.current_stage, describe_error(error)))
+    def _publish(self, failure: RankError) -> None:
+        self._monitor.report(failure)
 
     @contextmanager
     def _collective(self, name: str) -> Iterator[None]:
-        if self._monitor.failure is not None:
-            self._monitor.linger()
-            raise self._monitor.failure
+        if self.closed:
+            raise RuntimeError(f"{name} was called on a group that has been closed; use a new one")
+        self._raise_failure()
         self._name, self._deadline = name, time.monotonic() + self.timeout
         self._monitor.enter_collective()
         yield
@@ -205,17 +205,15 @@ class TorchGroup(Group):
         try:
             return function(*arguments, **options, async_op=True)
         except RuntimeError as error:
-            raise self._monitor.find_failure(self._name, describe_error(error), None) from error
+            raise self._find_failure(describe_error(error), None) from error
 
     def _wait(self, works: list[Any]) -> None:
         """Wait for collectives until they end, another rank fails, or the time limit has passed."""
         for work in works:
             while not self._ended(work):
-                if self._monitor.failure is not None:
-                    self._monitor.linger()
-                    raise self._monitor.failure
+                self._raise_failure()
                 if time.monotonic() > self._deadline:
-                    raise self._monitor.find_failure(self._name, "time limit", self.timeout)
+                    raise self._find_failure("time limit", self.timeout)
 
     def _ended(self, work: Any) -> bool:
         """Wait for a short time, and return whether a collective has ended; raise if it failed."""
@@ -234,4 +232,28 @@ class TorchGroup(Group):
         except RuntimeError as error:
             if self._device.type == "cpu" and not work.is_completed():
                 return False  # the short time has passed
-            raise self._monitor.find_failure(self._name, describe_error(error), None) from error
+            raise self._find_failure(describe_error(error), None) from error
+
+    def _raise_failure(self) -> None:
+        """Raise the failure that a rank has reported."""
+        if self._monitor.failure is not None:
+            self._monitor.linger()
+            self._abort()
+            raise self._monitor.failure
+
+    def _find_failure(self, error: str, limit: float | None) -> RankError:
+        failure = self._monitor.find_failure(self._name, error, limit)
+        self._abort()
+        return failure
+
+    def _abort(self) -> None:
+        """End the collectives that wait for a rank that failed, or else the process would wait for them at its end."""
+        if self._aborted or not self._dist.is_initialized():
+            return
+        self._aborted = True
+        with suppress(RuntimeError):
+            if self._device.type == "cpu":  # gloo closes its connections when the wait for a message times out
+                message = self._dist.irecv(self._torch.empty(1), src=(self.rank + 1) % self.size, tag=_NEVER_SENT)
+                message.wait(timedelta(milliseconds=1))
+            elif hasattr(self._dist.group.WORLD, "abort"):
+                self._dist.group.WORLD.abort()
