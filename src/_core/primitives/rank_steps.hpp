@@ -10,13 +10,13 @@ namespace EQ_ISA {
 
 // Adds round(values), limited to ±2^30 (NaN counts as −2^30), to eight integers.
 template <int P, class R> EQ_INLINE void add_rounded(std::int64_t *out, Run<P, R> values) {
-    constexpr R LIMIT = R(1 << 30);
-    for (int j = 0; j < WIDTH<P>; ++j) {
-        R v = values[j];
-        v = v > -LIMIT ? v : -LIMIT;
-        v = v < LIMIT ? v : LIMIT;
-        out[j] += std::int32_t(v + (v < R(0) ? R(-0.5) : R(0.5)));
-    }
+    const Run<P, R> zero = {}, limit = zero + R(1 << 30), half = zero + R(0.5);
+    Run<P, R> v = values > -limit ? values : -limit;
+    v = v < limit ? v : limit;
+    v += v < zero ? -half : half;
+    const auto whole = __builtin_convertvector(v, Run<P, std::int32_t>);  // truncates
+    auto *const sums = reinterpret_cast<Run<P, std::int64_t> *>(out);
+    *sums = *sums + __builtin_convertvector(whole, Run<P, std::int64_t>);
 }
 
 // Adds the charges of point i, in units of 1/unit, to the mesh.

@@ -56,7 +56,7 @@ def solve(transform: Transform, source: RankSource) -> Callable[[Array], tuple[A
     charges = np.ascontiguousarray(source.charges / source.scale)
     whole = np.empty(m * nodes + PADDING, np.int64)
     _core.spread_integers(mesh, Y, charges, unit, whole, n_threads)
-    whole = shared.group.all_reduce(whole)
+    whole = shared.group.all_reduce(whole) if shared.group.size > 1 else whole
     grid = np.zeros(m * nodes + PADDING, transform.dtype)
     values = grid[: m * nodes].reshape(m, nodes)
     np.multiply(whole[: m * nodes].reshape(m, nodes), (source.scale / unit)[:, None], out=values, casting="same_kind")

@@ -1,11 +1,14 @@
 """Write a map in blocks of rows: each rank writes its own part of a Zarr array or of a folder of Parquet files.
 
-The rows are in the order of the input. All files are written under a temporary name, and rank 0 renames the folder when
-every rank has finished, so that a reader sees the old map or the complete new one.
+The rows are in the order of the input. All files are written under a temporary name, `.NAME.equipoise-partial`, and
+rank 0 renames the file or folder when every rank has finished. If a rank fails before, the old map stays. A folder
+cannot be replaced in one step: for a moment, the old one is called `.NAME.equipoise-old`, and if the process ends just
+then, the next call restores it.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -62,18 +65,42 @@ def write_rows(group: Group, path: str | Path, Y: Array, ids: Array, n: int) -> 
     partition = Partition.of(group, n)
     with group.stage("writing"):
         rows = input_rows(group, partition, Y, ids)
-        partial = Path(f"{path}.partial")
+        partial = path.with_name(f".{path.name}.equipoise-partial")
         if group.rank == 0:
             _remove(partial)
+            _finish_replacing(path)
         group.barrier()
         {".zarr": _write_zarr, ".parquet": _write_parquet, ".npy": _write_npy}[path.suffix.lower()](
             group, partition, partial, rows
         )
         group.barrier()
         if group.rank == 0:
-            _remove(path)
-            partial.rename(path)
+            _replace(partial, path)
         group.barrier()
+
+
+def _replace(partial: Path, path: Path) -> None:
+    """Rename `partial` to `path`, which may exist."""
+    if partial.is_dir() or (path.is_dir() and not path.is_symlink()):
+        if os.path.lexists(path):
+            os.replace(path, _aside(path))
+        try:
+            os.replace(partial, path)
+        finally:
+            _finish_replacing(path)
+    else:
+        os.replace(partial, path)
+
+
+def _finish_replacing(path: Path) -> None:
+    """Restore the old map if the second renaming of `_replace` was not done, and remove it otherwise."""
+    if os.path.lexists(_aside(path)) and not os.path.lexists(path):
+        os.replace(_aside(path), path)
+    _remove(_aside(path))
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.equipoise-old")
 
 
 def _remove(path: Path) -> None:

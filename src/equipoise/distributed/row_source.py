@@ -30,15 +30,16 @@ class RowSource(Protocol):
         ...
 
 
-def float_type(dtype: Any) -> np.dtype[Any]:
+def check_table(shape: tuple[Any, ...], name: str) -> tuple[int, int]:
+    """Return the shape (n, D) of a table as integers; raise ValueError unless it has two axes."""
+    if len(shape) != 2:
+        raise ValueError(f"{name} has shape {tuple(shape)}; a table has two axes, rows and columns")
+    return int(shape[0]), int(shape[1])
+
+
+def float_type(dtype: Any, name: str) -> np.dtype[Any]:
     """Return the type in which numbers of a type are read: float32 if it represents them, otherwise float64."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "iufb":
-        raise ValueError(f"the values have dtype {dtype}; a table of numbers is needed")
+        raise ValueError(f"{name} has values of type {dtype}; a table of real numbers is needed")
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
-
-
-def as_floats(block: Any) -> Array:
-    """Return a block as a C-contiguous array of the type that `float_type` names."""
-    block = np.asarray(block)
-    return np.ascontiguousarray(block, dtype=float_type(block.dtype))

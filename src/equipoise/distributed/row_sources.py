@@ -11,21 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .._types import Array
+from ..data.read.decode_errors import decoding
 from .parquet_rows import ParquetRows
-from .row_source import RowSource, as_floats, float_type
-from .stored_rows import DaskRows, open_annotated, open_zarr
+from .row_source import RowSource, check_table, float_type
+from .stored_rows import open_annotated, open_stored, open_zarr
 
 
 class ArrayRows:
     """The rows of a NumPy array or memory map."""
 
     def __init__(self, X: Array, name: str = "X"):
-        self.name, self.shape, self.dtype, self._X = name, X.shape, float_type(X.dtype), X
+        self.name, self.shape, self._X = name, check_table(X.shape, name), X
+        self.dtype = float_type(X.dtype, name)
 
     def read(self, start: int, stop: int) -> Array:
-        return as_floats(self._X[start:stop])
+        return np.array(self._X[start:stop], dtype=self.dtype, order="C")
 
 
 class CheckedRows:
@@ -36,8 +39,10 @@ class CheckedRows:
 
     def read(self, start: int, stop: int) -> Array:
         try:
-            block = self.source.read(start, stop)
-        except (OSError, ValueError, KeyError, IndexError) as error:
+            block = np.asarray(self.source.read(start, stop))
+        except MemoryError:
+            raise
+        except Exception as error:  # decoders raise errors of many types
             raise ValueError(f"rows {start} to {stop - 1} of {self.name} cannot be read: {error}") from error
         if block.shape != (stop - start, self.shape[1]):
             raise ValueError(
@@ -58,9 +63,10 @@ def open_rows(source: Any, *, key: str | None = None, columns: list[str] | None 
     Parameters
     ----------
     source : array, path or object
-        A NumPy array, a Dask array, a Zarr array, an AnnData object (also backed or lazy), or the path of an NPY file
-        (as a memory map), of a Zarr store (an array, or AnnData), of a Parquet file or a folder of Parquet files, or of
-        an H5AD file.
+        An array or sparse matrix in memory, a Dask array, a Zarr array, a data set of h5py, an AnnData object (also
+        backed or lazy), or the path of an NPY file (as a memory map), of a Zarr store (an array, or AnnData), of a
+        Parquet file or a folder of Parquet files, or of an H5AD file. An object with `name`, `shape`, `dtype` and
+        `read(start, stop)` is used as it is, see `RowSource`.
     key : str, optional
         For AnnData: the entry to embed, "X" (the default) or an entry of obsm such as "X_pca". For a Zarr group: the
         path of the array in it. For Parquet: a column of lists that contains the vectors.
@@ -84,31 +90,27 @@ def _open_path(path: Path, key: str | None, columns: list[str] | None) -> RowSou
         raise FileNotFoundError(f"{path} does not exist")
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        X = np.load(path, mmap_mode="r")
-        if X.ndim != 2:
-            raise ValueError(f"{path} has {X.ndim} axes; a table has two")
+        with decoding(str(path), "NPY"):
+            X = np.load(path, mmap_mode="r", allow_pickle=False)
         return ArrayRows(X, str(path))
     if suffix == ".zarr":
         return open_zarr(path, key)
     if suffix == ".h5ad":
         return open_annotated(path, key)
-    if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.glob("*.parquet"))):
+    if suffix in (".parquet", ".pq") or any(path.glob("*.parquet")):
         return ParquetRows(path, key, columns)
     raise ValueError(f"{path} is read in blocks of rows only as .npy, .zarr, .h5ad or .parquet; convert it first")
 
 
 def _open_object(source: Any, key: str | None) -> RowSource:
     module = type(source).__module__.partition(".")[0]
-    openers: dict[str, Callable[[], RowSource]] = {
-        "dask": lambda: DaskRows(source),
-        "anndata": lambda: open_annotated(source, key),
-        "zarr": lambda: open_zarr(source, key),
-    }
+    if module in ("dask", "h5py") or sparse.issparse(source):
+        return open_stored(source, {"dask": "the Dask array", "h5py": "the HDF5 data set"}.get(module, "X"))
+    openers: dict[str, Callable[[Any, str | None], RowSource]] = {"anndata": open_annotated, "zarr": open_zarr}
     if module in openers:
-        return openers[module]()
+        return openers[module](source, key)
     if all(hasattr(source, name) for name in ("read", "shape", "dtype", "name")):
-        return source
-    X = np.asarray(source) if not isinstance(source, np.ndarray) else source
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}; a table has two axes")
-    return ArrayRows(X)
+        check_table(source.shape, source.name)
+        float_type(source.dtype, source.name)
+        return source  # type: ignore[no-any-return]
+    return ArrayRows(np.asarray(source))

@@ -36,8 +36,9 @@ class SharedMap:
 
     def add_blocks(self, sums: Array) -> Array:
         """Return the sum (m,) over all ranks of the sums (blocks, m) of this rank's blocks of STEP_BLOCK rows."""
-        everywhere = np.concatenate(self.group.all_gather(np.ascontiguousarray(sums)))
-        return np.asarray(np.add.accumulate(everywhere)[-1])  # one after the other, docs/math.md, eq. (P1)
+        if self.group.size > 1:
+            sums = np.concatenate(self.group.all_gather(np.ascontiguousarray(sums)))
+        return np.asarray(np.add.accumulate(sums)[-1])  # one after the other, docs/math.md, eq. (P1)
 
     def columns(self, x: Array) -> Array:
         """Return the column sums (m,) of x (own rows, m) over all points."""
@@ -77,7 +78,8 @@ class SharedMap:
 
     def box(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return the corners (d,) of the box around all points, from those around the points of this rank."""
-        corners = self.group.all_reduce(np.concatenate([low, -high]).astype(np.float64), "min")
+        corners = np.concatenate([low, -high]).astype(np.float64)
+        corners = self.group.all_reduce(corners, "min") if self.group.size > 1 else corners
         return corners[: len(low)], -corners[len(low) :]
 
     def gather(self, x: Array, root: int = 0) -> Array | None:

@@ -230,9 +230,16 @@ class TorchGroup(Group):
             self._torch.cuda.current_stream().synchronize()
             return True
         except RuntimeError as error:
-            if self._device.type == "cpu" and not work.is_completed():
-                return False  # the short time has passed
+            if self._device.type == "cpu" and "timed out" in str(error).lower() and not self._failed(work):
+                return False  # the short time has passed, even if the collective has ended since
             raise self._find_failure(describe_error(error), None) from error
+
+    def _failed(self, work: Any) -> bool:
+        """Return whether a collective has ended with an error."""
+        try:
+            return bool(work.is_completed() and not work.wait())
+        except RuntimeError:
+            return True
 
     def _raise_failure(self) -> None:
         """Raise the failure that a rank has reported."""
