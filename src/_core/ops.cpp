@@ -40,6 +40,8 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.convolve = convolve<R>;
     ops.gather = gather<R>;
     ops.near = near<R>;
+    ops.sort_into_cells = sort_into_cells<R>;
+    ops.near_at = near_at<R>;
     ops.conditional = conditional<R>;
     ops.memberships = memberships<R>;
     ops.momentum_step = momentum_step<R>;

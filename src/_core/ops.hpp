@@ -44,6 +44,9 @@ template <class R> struct Ops {
     void (*gather)(const Mesh &, Points<R> Y, const R *grid, int m, FieldSums, int threads);
     // Add the pairs closer than one cell. If targets.data is null, the targets are the sources, each without itself.
     void (*near)(const Mesh &cells, const Table &, Points<R> targets, Points<R> Y, Charges, FieldSums, int threads);
+    // The same for many sets of targets: sort the sources once, and add their pairs at the targets.
+    void (*sort_into_cells)(Points<R> Y, Charges, const CellLists<R> &, int threads);
+    void (*near_at)(const CellLists<R> &, const Table &, Points<R> targets, FieldSums, int threads);
     // Rows p_{j|i}, averaged over the perplexities. `saturated` marks rows that have more exact ties at the smallest
     // distance than the perplexity: they become uniform over the ties, the limit of small bandwidths.
     void (*conditional)(const Distances &, Perplexities, R *P, std::uint8_t *saturated, int threads);

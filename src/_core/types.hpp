@@ -213,13 +213,29 @@ template <class R> struct MeshKernel {
     Table near;
 };
 
-// Steps of gradient descent in flat space: the force on a point is pull · E + (push / Z) ∇Φ with edges E of b = -1, and
-// `momentum` has one value per step. The sides of the box around the map, each raised to widest · thin and to `tiny`,
-// must stay between `lower` and `upper`, and the widest must not fall below `narrow`.
+// Points sorted into cells, with their charges, for the near field (primitives/near_field.hpp). Coordinates and charges
+// are stored by columns, which are padded, so that eight points can be read from any position.
+template <class R> struct CellLists {
+    Mesh mesh;
+    std::int64_t n = 0, stride = 0;
+    int m = 0;                      // charges per point
+    std::int64_t *start = nullptr;  // (nodes + 1): cell k contains the points start[k] .. start[k + 1] - 1
+    std::int32_t *order = nullptr;  // (n)
+    R *axes = nullptr;              // (d, stride)
+    R *charges = nullptr;           // (m, stride)
+};
+
+constexpr std::int64_t CELL_PADDING = 8;  // elements after a column of `CellLists`
+
+// Steps of gradient descent in flat space with edges E of b = -1. The force on point i is pull · E + (push / Z) ∇Φ or,
+// with charges (n, 2), 1 and s_i, pull · E + push (s_i ∇Φ[1] + ∇Φ[s]). `momentum` has one value per step. The sides of
+// the box around the map, each raised to widest · thin and to `tiny`, must stay between `lower` and `upper`, and the
+// widest must not fall below `narrow`.
 struct MeshSteps {
     Kernel kernel;
     Weights A;
     double pull = 0, push = 0;
+    const double *charges = nullptr;
     Step step;
     const double *momentum = nullptr;
     std::int64_t count = 0;

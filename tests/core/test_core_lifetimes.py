@@ -77,3 +77,24 @@ def test_gpu_constants_match_the_core():
 
     assert particle_mesh.ORDER == _core.MESH_ORDER
     assert 2.0**_core.FIXED_POINT_BITS == particle_mesh.FINEST
+
+
+def test_near_field_copies_its_points_and_keeps_its_table_alive(rng):
+    segments, first, scale = tabulate(StudentT().value, StudentT().slope, 1e-3, 1.0, 0.0)
+    Y, targets, cells = rng.uniform(0, 3, (50, 2)), rng.uniform(0, 3, (4, 2)), (np.zeros(2), 1.0, np.array([3, 3]))
+    seen, field = (
+        weakref.ref(segments),
+        _core.NearField64(_core.Mesh(*cells), segments, first, scale, Y, np.ones((50, 1)), 1),
+    )
+
+    def potential():
+        sums = np.zeros((4, 1))
+        _core.near_at(field, targets, sums, np.zeros((4, 1, 2)), 1)
+        return sums
+
+    before = potential()
+    Y[:] = 100.0
+    del segments
+    junk = overwrite_freed_memory()
+    assert seen() is not None and junk and before.any()
+    assert_array_equal(potential(), before)

@@ -14,8 +14,8 @@ from equipoise.engines import Exact, Grid, Reference
 from equipoise.engines.base import HasLinearForce, PlannedStep
 from equipoise.engines.cpu import FusedSteps
 from equipoise.geometry import Flat, Sphere
-from equipoise.kernels import Gaussian, PowerLaw, StudentT
-from equipoise.objectives import JointDivergence
+from equipoise.kernels import Gaussian, Membership, NonMembership, PowerLaw, StudentT
+from equipoise.objectives import CrossEntropy, EffectiveCrossEntropy, JointDivergence
 from equipoise.optimize.rules import Schedule
 from equipoise.problems.forces import ForceProblem
 
@@ -26,9 +26,8 @@ RULE = eq.Momentum(min_loss_change=0, min_grad_norm=0)
 def name_of(case):
     """Return the name of a case for its test: no addresses of objects, which differ between processes."""
     plain = (int, float, str, bool)
-    return ",".join(
-        f"{key}={value if isinstance(value, plain) else type(value).__name__}" for key, value in case.items()
-    )
+    texts = {key: getattr(value, "__name__", type(value).__name__) for key, value in case.items()}
+    return ",".join(f"{key}={value if isinstance(value, plain) else texts[key]}" for key, value in case.items())
 
 
 def affinities(n, seed=0):
@@ -42,9 +41,24 @@ def affinities(n, seed=0):
     return (P / P.sum()).astype(np.float32).tocsr()
 
 
+def joint(n, kernel, s):
+    return JointDivergence(affinities(n), kernel, s)
+
+
+def umap(n, kernel, s):
+    """UMAP's effective loss: the field of two charges per point, and another kernel than that of the edges."""
+    mu, curve = affinities(n), Membership.fitted(0.1, 1.0)
+    return EffectiveCrossEntropy(mu * (0.9 / mu.max()), curve, NonMembership(curve.a, curve.b, 1e-3), 5.0)
+
+
+def intended(n, kernel, s):
+    mu, curve = affinities(n), Membership.fitted(0.1, 1.0)
+    return CrossEntropy(mu * (0.9 / mu.max()), curve, NonMembership(curve.a, curve.b, 1e-3))
+
+
 def problem(n=1500, d=2, extent=20.0, kernel=None, engine=None, geometry=None, **options):
     Y = (np.random.default_rng(1).standard_normal((n, d)) * extent / 4).astype(np.float32)
-    objective = JointDivergence(affinities(n), kernel or StudentT(), options.pop("s", 1.0))
+    objective = options.pop("loss", joint)(n, kernel or StudentT(), options.pop("s", 1.0))
     schedule = Schedule(options.pop("n_iter", 60), options.pop("rate", "auto"), 4.0, 1.0)
     rule = options.pop("rule", RULE)
     return ForceProblem(objective, geometry or Flat(), engine or Grid(2, 0.01), Y, schedule, rule)
@@ -76,6 +90,11 @@ CASES = [
     {"d": 2, "kernel": PowerLaw(2.0, 0.01)},  # with a near field
     {"d": 2, "kernel": UserKernel()},
     {"d": 2, "geometry": Flat(np.array([[2.0, 0.5], [0.5, 1.0]]))},
+    {"d": 1, "loss": umap, "extent": 100.0},
+    {"d": 2, "loss": umap},
+    {"d": 2, "loss": umap, "n": 9000, "extent": 100.0},
+    {"d": 2, "loss": umap, "extent": 1e-3},
+    {"d": 3, "loss": umap, "extent": 10.0},
 ]
 
 
@@ -158,6 +177,7 @@ class OtherStep(eq.Momentum):
         {"rule": OtherStep(min_loss_change=0)},
         {"rule": eq.GradientDescent()},
         {"s": 0.5},
+        {"loss": intended},
         {"geometry": Sphere(10.0), "d": 3},
         {"engine": Exact(1)},
     ],
@@ -253,6 +273,7 @@ def test_steps_end_where_the_mesh_does_not_fit():
         ({"upper": np.array([1.0, np.inf])}, "lower must be at least 0, and upper finite"),
         ({"upper": np.array([1e9, 1e9])}, r"the near field must have at most 2\^28 cells"),
         ({"values": np.ones(5, np.float32)}, "values must have one element per entry of A"),
+        ({"charges": np.ones((12, 1))}, r"charges must have no rows, or shape \(n, 2\)"),
         (
             {"A": _core.Csr(np.zeros(5, np.int64), np.zeros(0, np.int32), 4), "values": np.zeros(0, np.float32)},
             r"A must",

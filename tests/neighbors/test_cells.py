@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from equipoise import _core
 from equipoise.neighbors import search as neighbors
-from equipoise.neighbors.cells import LISTED, Cells
+from equipoise.neighbors.cells import LISTED, MORE_LISTED, Cells, listed_for
 from equipoise.neighbors.centres import Centres
 from equipoise.neighbors.panels import Members, Panels, one_group, scan
 from equipoise.neighbors.search import nearest_neighbors
@@ -107,6 +107,13 @@ def test_cells_reach_the_measured_recall(rng, monkeypatch, compared):
         assert not (found == np.arange(4000)[:, None]).any()
         assert measured >= min_recall  # measured on a sample of 500 of the 4,000 rows
         assert recall_of(found, exact) >= min_recall - 0.02
+
+
+def test_points_rank_more_cells_for_a_high_recall(rng):
+    assert listed_for(0.99) == LISTED < MORE_LISTED == listed_for(0.997)
+    X = rng.standard_normal((4000, 8)).astype(np.float32)
+    few, more = Cells(X, X, 2), Cells(X, X, 2, MORE_LISTED)
+    assert_array_equal(more.search(20, LISTED), few.search(20, LISTED))  # the first ranks are the same
 
 
 def clusters(rng):

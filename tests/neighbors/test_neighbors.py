@@ -8,6 +8,7 @@ from sklearn.metrics import pairwise_distances
 from support.cases import misaligned
 
 import equipoise as eq
+from equipoise.arrays import blocks
 from equipoise.neighbors import search as neighbors
 from equipoise.neighbors.search import Searcher, nearest_in_matrix, nearest_neighbors
 
@@ -62,13 +63,24 @@ def test_neighbors_are_identical_for_any_number_of_threads(rng, metric):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "inner_product", "chebyshev"])
+def test_blocks_and_threads_do_not_change_the_neighbors_of_new_rows(rng, metric, monkeypatch):
+    X, new = rng.standard_normal((300, 7)), rng.standard_normal((40, 7))
+    whole = Searcher(X, metric, 1).nearest(new, 9)
+    monkeypatch.setattr(blocks, "block_bytes", lambda: 8 * 25 * 7 * 3)  # three rows
+    for n_threads in (1, 2, 3, 4):
+        graph = Searcher(X, metric, n_threads).nearest(new, 9)
+        assert graph.indices.tobytes() == whole.indices.tobytes()
+        assert graph.distances.tobytes() == whole.distances.tobytes()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "inner_product", "chebyshev"])
 def test_block_size_does_not_change_the_neighbors(rng, metric, monkeypatch):
     X = rng.standard_normal((250, 6))
     whole = nearest_neighbors(X, 9, metric)
     monkeypatch.setattr(neighbors, "FIXED_QUERY_ROWS", 64)
-    blocks = nearest_neighbors(X, 9, metric)
-    assert_array_equal(np.sort(blocks.indices), np.sort(whole.indices))
-    assert not (blocks.indices == np.arange(250)[:, None]).any()
+    in_blocks = nearest_neighbors(X, 9, metric)
+    assert_array_equal(np.sort(in_blocks.indices), np.sort(whole.indices))
+    assert not (in_blocks.indices == np.arange(250)[:, None]).any()
 
 
 def test_search_allocates_little_beyond_the_result(rng, monkeypatch):

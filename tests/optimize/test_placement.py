@@ -5,12 +5,14 @@ import threading
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.neighbors import KNeighborsClassifier
 
 import equipoise as eq
-from equipoise import data
+from equipoise import _core, data
 from equipoise.engines import Grid
 from equipoise.methods import METHODS
+from equipoise.optimize.placement import first_largest
 
 DIGITS = data.load("digits")
 ROWS = np.random.RandomState(0).permutation(len(DIGITS.X))
@@ -60,6 +62,25 @@ def test_new_points_are_placed_near_their_nearest_fitted_point():
     moved = method.transform(X)
     nearest = ((X[:, None] - DIGITS.X[OLD]) ** 2).sum(axis=2).argmin(axis=1)
     assert np.median(np.linalg.norm(moved - method.embedding_[nearest], axis=1)) < 0.1 * method.embedding_.std()
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.6])
+def test_first_of_the_largest_entries_of_each_row(rng, kept):
+    dense = rng.integers(1, 4, (50, 8)) * (rng.uniform(size=(50, 8)) < kept)
+    dense[:, 5] = 3
+    at = first_largest(P := sparse.csr_matrix(dense.astype(np.float64)))
+    np.testing.assert_array_equal(P.indices[at], dense.argmax(axis=1))
+
+
+def test_the_map_is_sorted_into_cells_once(monkeypatch):
+    method = eq.UMAP(random_state=0, engine="grid", n_iter=50).fit(DIGITS.X[OLD])
+    sorts, original = [], {name: getattr(_core, name) for name in ("near", "NearField32", "NearField64")}
+    for name, function in original.items():
+        monkeypatch.setattr(_core, name, lambda *a, function=function, name=name: sorts.append(name) or function(*a))
+    Y = method.transform(DIGITS.X[NEW[:3]])
+    frozen = len(sorts)
+    np.testing.assert_array_equal(method.transform(DIGITS.X[NEW[:3]]), Y)
+    assert 0 < frozen == len(sorts)
 
 
 def test_transform_from_distances():

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, squareform
 
 import equipoise as eq
 from equipoise import spaces
-from equipoise.spaces.distortion_bounds import _ratio, least_ratios, limited_distortion
+from equipoise.spaces.distortion_bounds import _ratio, limited_distortion, min_ratios
 from equipoise.spaces.stress_bounds import _unlimited_bound, weighted_rank_gaps
 
 N = 11
@@ -69,7 +69,7 @@ def test_e1_spectrum(D, rng):
         found = spaces.embeddability(distances)
         values = np.linalg.eigvalsh(gram(distances**2))[::-1]
         assert_allclose(found.eigenvalues, values, atol=1e-12 * values[0])
-        assert bool(found) == bool(values[-1] > -1e-9 * values[0]) and found.least_dimension == least
+        assert bool(found) == bool(values[-1] > -1e-9 * values[0]) and found.min_dimension == least
 
 
 def test_e3_and_e4_any_positive_c_gives_a_bound(D, rng):
@@ -185,7 +185,7 @@ def test_e9_and_e10_distortion_in_few_dimensions(rng):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_e10_no_points_have_a_smaller_ratio(rng, d):
     """The largest over the smallest distance of k points, also of arrangements with a small one."""
-    bounds = dict(zip(range(2, 60), least_ratios(59, d), strict=True))
+    bounds = dict(zip(range(2, 60), min_ratios(59, d), strict=True))
     lattice = [[[1.0]], [[1, 0], [0.5, np.sqrt(0.75)]], [[0, 1, 1], [1, 0, 1], [1, 1, 0]]][
         d - 1
     ]  # the densest packings
@@ -201,5 +201,5 @@ def test_e10_no_points_have_a_smaller_ratio(rng, d):
 def test_e10_ratio_is_attained():
     """By d + 2 points: the square in the plane; by equally spaced points on a line."""
     square = np.array([[0, 0], [1, 0], [0, 1], [1, 1.0]])
-    assert_allclose(least_ratios(4, 2)[-1], cdist(square, square).max())
-    assert_allclose(least_ratios(9, 1), np.arange(1, 9))
+    assert_allclose(min_ratios(4, 2)[-1], cdist(square, square).max())
+    assert_allclose(min_ratios(9, 1), np.arange(1, 9))

@@ -119,12 +119,21 @@ def mesh_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "spread_integers", {"mesh": mesh(*size), "Y": Y, "charges": charges, **whole, "threads": 2}
         yield "gather", {"mesh": mesh(*size), "Y": Y, "grid": grid, **out}
         yield "near", {"cells": mesh(*size), **table(), "targets": Y.copy(), "Y": Y, "charges": charges, **out}
+        name = "NearField32" if dtype == np.float32 else "NearField64"
+        sources = {"cells": mesh(*size), **table(), "Y": Y, "charges": charges, "threads": 2}
+        yield name, sources
+        yield "near_at", {"field": getattr(_core, name)(**sources), "targets": Y[:5].copy(), **few(out, 5)}
         lines = _core.VECTOR_BYTES // np.dtype(dtype).itemsize
         shape = (size[-1] + lines) // lines, int(np.prod([2 * s for s in size[:-1]])), lines
         frequencies, grids = np.ones(shape, dtype), np.ones((2, nodes), dtype)
         yield "convolve", {"mesh": mesh(*size), "frequencies": frequencies, "grid": grids, "threads": 2}
         if size != (8, 9, 10):  # steps in three dimensions differ from those in two only in the mesh
             yield from step_calls(rng, dtype, size, frequencies)
+
+
+def few(out: dict[str, Any], m: int) -> dict[str, Any]:
+    """Return the outputs of a field for its first m targets."""
+    return {key: value[:m] if isinstance(value, np.ndarray) else value for key, value in out.items()}
 
 
 def step_calls(rng: Any, dtype: Any, size: tuple[int, ...], frequencies: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -138,7 +147,9 @@ def step_calls(rng: Any, dtype: Any, size: tuple[int, ...], frequencies: Any) ->
     moving = {"U": rng.standard_normal((N, d)).astype(np.float32)}
     moving |= {key: np.ones((N, d), np.float32) for key in ("velocity", "gain")}
     factors = {"pull": 1.0, "push": -1.0, "momentum": np.full(3, 0.5), "seconds": 1.0, "threads": 2}
-    yield "mesh_steps", {"kernel": getattr(_core, name)(**on_mesh), **edges, **rule, **limits, **factors, **moving}
+    for charges in (np.ones((N, 2)), np.empty((0, 2))):
+        on_points = {**edges, "charges": charges, **moving}
+        yield "mesh_steps", {"kernel": getattr(_core, name)(**on_mesh), **on_points, **rule, **limits, **factors}
 
 
 def affinity_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -122,7 +122,7 @@ def test_globe_faces_a_patch_of_points(visit):
     Y = np.array([[0.1, 0.0, 1.0], [-0.1, 0.0, 1.0], [0.0, 0.1, 1.0], [0.0, -0.1, 1.0], [0.0, 0.0, 1.0]])
     tab = visit(eq.page(Y / np.linalg.norm(Y, axis=1, keepdims=True), list("abcde"), geometry="sphere"))
     for _ in range(2):  # at first, and after the view was reset
-        tab.mouse.move(*on_screen(tab, [0, 0]))
+        tab.mouse.move(*position(tab, [0, 0]))
         until(tab, "document.getElementById('tip').dataset.row === '4' && !document.getElementById('tip').hidden")
         tab.click("#reset")
         next_frames(tab)

@@ -1,5 +1,6 @@
 // Bindings of the mesh: spreading, convolution, interpolation, the near field, and whole optimiser steps.
 #include <cmath>
+#include <vector>
 
 #include "bind/common.hpp"
 
@@ -114,6 +115,65 @@ template <class R> void bind_grid(nb::module_ &m) {
         " are left out.");
 }
 
+// The sources of a near field, checked and sorted into cells once, with the table of the kernel.
+template <class R> class NearField {
+public:
+    NearField(const eq::Mesh &cells, const eq::Table &table, const Matrix<R> &Y, const Matrix<double> &charges,
+              int threads)
+        : table_(table) {
+        require(Y.shape(1) == std::size_t(cells.d), "Y must have one column per axis of the cells");
+        require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, d)");
+        require(charges.shape(1) <= MOST_DIMENSIONS, "there must be at most 65536 charges per point");
+        require(cells.nodes() <= MOST_CELLS, "the near field must have at most 2^28 cells");
+        const eq::Points<R> sources = points(Y);
+        const eq::Charges given = as_charges(charges);
+        const std::int64_t stride = sources.n + eq::CELL_PADDING;
+        eq::ReleaseGil release;
+        start_.resize(std::size_t(cells.nodes() + 1));
+        order_.resize(std::size_t(sources.n));
+        axes_.resize(std::size_t(stride * cells.d));
+        charges_.resize(std::size_t(stride * given.m));
+        lists_ = {cells,         sources.n,     stride,       given.m,
+                  start_.data(), order_.data(), axes_.data(), charges_.data()};
+        ops<R>().sort_into_cells(sources, given, lists_, threads);
+    }
+
+    void add(const Matrix<R> &targets, const OutMatrix<double> &potential, const OutCube &half_gradient,
+             int threads) const {
+        require(targets.shape(1) == std::size_t(lists_.mesh.d), "targets must have one column per axis of the cells");
+        const auto out =
+            field_sums(targets.shape(0), std::size_t(lists_.m), targets.shape(1), potential, half_gradient);
+        const eq::Points<R> at = points(targets);
+        eq::ReleaseGil release;
+        if (at.n > 0) ops<R>().near_at(lists_, table_, at, out, threads);
+    }
+
+private:
+    eq::Table table_;
+    eq::CellLists<R> lists_;
+    std::vector<std::int64_t> start_;
+    std::vector<std::int32_t> order_;
+    std::vector<R> axes_, charges_;
+};
+
+template <class R> void bind_near_field(nb::module_ &m, const char *name) {
+    nb::class_<NearField<R>>(m, name, "Points with charges, sorted into cells once, for `near_at`.")
+        .def(
+            "__init__",
+            [](NearField<R> *self, const eq::Mesh &cells, Segments segments, int first, float scale, Matrix<R> Y,
+               Matrix<double> charges, int threads) {
+                new (self) NearField<R>(cells, make_table(segments, first, scale), Y, charges, threads);
+            },
+            "cells"_a, array("segments"), "first"_a, "scale"_a, array("Y"), array("charges"), "threads"_a,
+            nb::keep_alive<1, 3>());
+    m.def(
+        "near_at",
+        [](const NearField<R> &field, Matrix<R> targets, OutMatrix<double> potential, OutCube half_gradient,
+           int threads) { field.add(targets, potential, half_gradient, threads); },
+        "field"_a, array("targets"), array("potential"), array("half_gradient"), "threads"_a,
+        "Add the pairs closer than one cell to Φ and ½∇Φ at the targets, as `near` does for other targets than Y.");
+}
+
 // A kernel on a mesh; its arrays are kept alive by the object in Python.
 template <class R> void bind_mesh_kernel(nb::module_ &m, const char *name) {
     nb::class_<eq::MeshKernel<R>>(m, name, "A kernel on a mesh for `mesh_steps`: its frequencies and its near part.")
@@ -161,10 +221,10 @@ template <class R> void bind_mesh_steps(nb::module_ &m) {
     m.def(
         "mesh_steps",
         [](const eq::MeshKernel<R> &kernel, const eq::Kernel &edges, const eq::Csr &A, Vector<float> values,
-           double pull, double push, double rate, double gain_up, double gain_down, double turned, double min_gain,
-           double max_step, Vector<double> momentum, Vector<double> lower, Vector<double> upper, double thin,
-           double tiny, double narrow, double seconds, OutMatrix<float> U, OutMatrix<float> velocity,
-           OutMatrix<float> gain, int threads) {
+           double pull, double push, Matrix<double> charges, double rate, double gain_up, double gain_down,
+           double turned, double min_gain, double max_step, Vector<double> momentum, Vector<double> lower,
+           Vector<double> upper, double thin, double tiny, double narrow, double seconds, OutMatrix<float> U,
+           OutMatrix<float> velocity, OutMatrix<float> gain, int threads) {
             const std::size_t n = U.shape(0), d = U.shape(1);
             check_rows(n, d, MOST_DIMENSIONS);
             require(n >= 1 && d == std::size_t(kernel.mesh.d), "U must have rows, and one column per axis of the mesh");
@@ -180,6 +240,9 @@ template <class R> void bind_mesh_steps(nb::module_ &m) {
             steps.A = eq::Weights(A, entry_values(A, values, "values must have one element per entry of A"));
             steps.pull = pull;
             steps.push = push;
+            require(charges.shape(0) == 0 || (charges.shape(0) == n && charges.shape(1) == 2),
+                    "charges must have no rows, or shape (n, 2) for U (n, d)");
+            if (charges.shape(0) > 0) steps.charges = charges.data();
             steps.step = {rate, 0, gain_up, gain_down, turned, min_gain, max_step};
             steps.momentum = momentum.data();
             steps.count = std::int64_t(momentum.shape(0));
@@ -192,12 +255,13 @@ template <class R> void bind_mesh_steps(nb::module_ &m) {
             eq::ReleaseGil release;
             return ops<R>().mesh_steps(steps, kernel, map, threads);
         },
-        "kernel"_a, "edges"_a, "A"_a, array("values"), "pull"_a, "push"_a, "rate"_a, "gain_up"_a, "gain_down"_a,
-        "turned"_a, "min_gain"_a, "max_step"_a, array("momentum"), array("lower"), array("upper"), "thin"_a, "tiny"_a,
-        "narrow"_a, "seconds"_a, array("U"), array("velocity"), array("gain"), "threads"_a,
-        "Take up to len(momentum) steps in place along the force pull · E + (push / Z) ∇Φ, and return their number. The"
-        " map is centred after each. Steps end early before one for which a side of the box around the map is not"
-        " between `lower` and `upper`, the widest is below `narrow`, Z is not positive, or `seconds` have passed.");
+        "kernel"_a, "edges"_a, "A"_a, array("values"), "pull"_a, "push"_a, array("charges"), "rate"_a, "gain_up"_a,
+        "gain_down"_a, "turned"_a, "min_gain"_a, "max_step"_a, array("momentum"), array("lower"), array("upper"),
+        "thin"_a, "tiny"_a, "narrow"_a, "seconds"_a, array("U"), array("velocity"), array("gain"), "threads"_a,
+        "Take up to len(momentum) steps in place along the force pull · E + (push / Z) ∇Φ or, with charges (n, 2), 1 and"
+        " s, along pull · E + push (s ∇Φ[1] + ∇Φ[s]), and return their number. The map is centred after each. Steps end"
+        " early before one for which a side of the box around the map is not between `lower` and `upper`, the widest is"
+        " below `narrow`, Z is not positive, or `seconds` have passed.");
 }
 
 }  // namespace
@@ -212,6 +276,8 @@ void bind_mesh(nb::module_ &m) {
             "origin"_a, "h"_a, "size"_a);
     bind_grid<float>(m);
     bind_grid<double>(m);
+    bind_near_field<float>(m, "NearField32");
+    bind_near_field<double>(m, "NearField64");
     bind_mesh_kernel<float>(m, "MeshKernel32");
     bind_mesh_kernel<double>(m, "MeshKernel64");
     bind_mesh_steps<float>(m);

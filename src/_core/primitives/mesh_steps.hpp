@@ -20,15 +20,16 @@ template <class R> class MeshDescent {
 public:
     MeshDescent(const MeshSteps &steps, const MeshKernel<R> &kernel, const MovingMap &map, int threads)
         : steps_(steps), kernel_(kernel), map_(map), threads_(threads), mesh_(kernel.mesh),
-          convolution_(kernel.mesh, threads), blocks_(step_blocks(map.n)), charges_(map.n, UNINITIALIZED),
-          force_(map.n * map.d, UNINITIALIZED), potential_(map.n, UNINITIALIZED),
-          half_gradient_(map.n * map.d, UNINITIALIZED), grid_(kernel.mesh.nodes() + MESH_PADDING, UNINITIALIZED),
+          convolution_(kernel.mesh, threads), blocks_(step_blocks(map.n)), m_(steps.charges == nullptr ? 1 : 2),
+          ones_(m_ == 1 ? map.n : 1, UNINITIALIZED), force_(map.n * map.d, UNINITIALIZED),
+          potential_(map.n * m_, UNINITIALIZED), half_gradient_(map.n * m_ * map.d, UNINITIALIZED),
+          grid_(m_ * kernel.mesh.nodes() + MESH_PADDING, UNINITIALIZED),
           copy_(SAME ? 1 : map.n * map.d, UNINITIALIZED), sums_(blocks_ * map.d, UNINITIALIZED),
           boxes_(blocks_ * 2 * map.d, UNINITIALIZED) {
-        for (int t = 0; t < MESH_PADDING; ++t) grid_[mesh_.nodes() + t] = R(0);
+        for (int t = 0; t < MESH_PADDING; ++t) grid_[m_ * mesh_.nodes() + t] = R(0);
         const float nothing[3] = {0, 0, 0};
         for_step_blocks(map.n, threads, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
-            for (std::int64_t i = first; i < last; ++i) charges_[i] = 1.0;
+            for (std::int64_t i = first; i < last && m_ == 1; ++i) ones_[i] = 1.0;
             shift_and_bound(b, first, last, nothing);
         });
         join_boxes();
@@ -43,7 +44,8 @@ public:
             if (taken > 0 && std::chrono::duration<double>(Clock::now() - start).count() > steps_.seconds) break;
             const Points<float> U{map_.U, map_.n, map_.d};
             edges<float>(steps_.kernel, -1, steps_.A, U, {nullptr, force_.data}, threads_);
-            const double Z = field();
+            field();
+            const double Z = m_ == 1 ? total_potential() : 1;
             if (!(Z > 0)) break;
             Step step = steps_.step;
             step.momentum = steps_.momentum[taken];
@@ -62,7 +64,9 @@ private:
     Mesh mesh_;
     Convolution<R> convolution_;
     const std::int64_t blocks_;
-    Buffer<double> charges_, force_, potential_, half_gradient_;
+    const int m_;          // charges per point
+    Buffer<double> ones_;  // the charges, if m_ is 1
+    Buffer<double> force_, potential_, half_gradient_;
     Buffer<R> grid_, copy_;  // the copy is the map in the precision of the mesh
     Buffer<double> sums_;    // of the blocks, (blocks, d)
     Buffer<float> boxes_;    // lower and upper corners of the blocks, (blocks, 2, d)
@@ -85,34 +89,39 @@ private:
         return true;
     }
 
-    // Fills the potential, without self terms, and half its gradient; returns Z.
-    double field() {
-        const std::int64_t n = map_.n;
+    // Fills half the gradient of the potential and, if m_ is 1, the potential with self terms.
+    void field() {
+        const std::int64_t n = map_.n, nodes = mesh_.nodes();
         const int d = map_.d;
-        const Charges charges{charges_.data, 1};
+        const Charges charges{m_ == 1 ? ones_.data : steps_.charges, m_};
         const FieldSums out{potential_.data, half_gradient_.data};
         for (int c = 0; c < d; ++c)
             mesh_.origin[c] = (low_[c] + high_[c]) / 2 - double(mesh_.size[c] - 1) / 2 * kernel_.h;
         const Points<R> Y{in_precision(), n, d};
         spread<R>(mesh_, Y, charges, grid_.data, threads_);
-        convolution_.apply(kernel_.frequencies, grid_.data);
-        gather<R>(mesh_, Y, grid_.data, 1, out, threads_);
-        const double shift = kernel_.shift * double(n);
-        if (kernel_.radius > 0) {
+        for (int q = 0; q < m_; ++q) convolution_.apply(kernel_.frequencies, grid_.data + q * nodes);
+        gather<R>(mesh_, Y, grid_.data, m_, out, threads_);
+        if (!(kernel_.radius > 0)) return;
+        if (m_ == 1) {  // before the near field, as in the separate functions
+            const double shift = kernel_.shift * double(n);
             for_step_blocks(n, threads_, [&](std::int64_t, std::int64_t first, std::int64_t last) {
                 for (std::int64_t i = first; i < last; ++i) potential_[i] += shift;
             });
-            Mesh cells;
-            cells.d = d;
-            cells.inverse_h = 1 / kernel_.radius;
-            for (int c = 0; c < d; ++c) {
-                cells.origin[c] = low_[c];
-                cells.size[c] = std::int64_t(std::floor((high_[c] - low_[c]) / kernel_.radius)) + 1;
-            }
-            near<R>(cells, kernel_.near, {nullptr, 0, d}, Y, charges, out, threads_);
         }
-        const double added = kernel_.radius > 0 ? 0 : shift, own = kernel_.at_zero;
-        return parallel_sum([&](std::int64_t i) { return (potential_[i] + added) - own; }, n, threads_);
+        Mesh cells;
+        cells.d = d;
+        cells.inverse_h = 1 / kernel_.radius;
+        for (int c = 0; c < d; ++c) {
+            cells.origin[c] = low_[c];
+            cells.size[c] = std::int64_t(std::floor((high_[c] - low_[c]) / kernel_.radius)) + 1;
+        }
+        near<R>(cells, kernel_.near, {nullptr, 0, d}, Y, charges, out, threads_);
+    }
+
+    // Z, the sum of the potential of unit charges without self terms.
+    double total_potential() const {
+        const double shift = kernel_.radius > 0 ? 0 : kernel_.shift * double(map_.n), own = kernel_.at_zero;
+        return parallel_sum([&](std::int64_t i) { return (potential_[i] + shift) - own; }, map_.n, threads_);
     }
 
     const R *in_precision() {
@@ -126,26 +135,40 @@ private:
         }
     }
 
-    // One step along the force pull · E + push ∇Φ; then the map is centred and its box found.
+    // One step along the force; then the map is centred and its box found.
     void move(const Step &step, double push) {
         const int d = map_.d;
-        const double pull = steps_.pull;
-        for_step_blocks(map_.n, threads_, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
-            for (std::int64_t i = first * d; i < last * d; i += d) {
-                const auto gradient = [&](int c) {
-                    return -(pull * force_[i + c] + push * (2 * half_gradient_[i + c]));
-                };
-                momentum_point(step, d, gradient, map_.velocity + i, map_.gain + i);
-                for (int c = 0; c < d; ++c) map_.U[i + c] += map_.velocity[i + c];
-            }
-            sum_rows(map_.U, d, first, last, sums_.data + b * d);
-        });
+        const double pull = steps_.pull, *const force = force_.data, *const half = half_gradient_.data;
+        if (m_ == 1)
+            move_along(step, [=](std::int64_t i, int c) {
+                return -(pull * force[i * d + c] + push * (2 * half[i * d + c]));
+            });
+        else {
+            const double *const charges = steps_.charges;
+            move_along(step, [=](std::int64_t i, int c) {
+                const double *const first = half + 2 * i * d, *const second = first + d;
+                return -(pull * force[i * d + c] + push * (charges[2 * i + 1] * (2 * first[c]) + 2 * second[c]));
+            });
+        }
         float mean[3];
         mean_of_blocks(sums_.data, map_.n, d, mean);
         for_step_blocks(map_.n, threads_, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
             shift_and_bound(b, first, last, mean);
         });
         join_boxes();
+    }
+
+    // Moves the points, where gradient(i, c) is the gradient of point i along axis c, and sums the points of each block.
+    template <class Gradient> void move_along(const Step &step, const Gradient &gradient) {
+        const int d = map_.d;
+        for_step_blocks(map_.n, threads_, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
+            for (std::int64_t i = first; i < last; ++i) {
+                float *const U = map_.U + i * d, *const velocity = map_.velocity + i * d;
+                momentum_point(step, d, [&](int c) { return gradient(i, c); }, velocity, map_.gain + i * d);
+                for (int c = 0; c < d; ++c) U[c] += velocity[c];
+            }
+            sum_rows(map_.U, d, first, last, sums_.data + b * d);
+        });
     }
 
     // Subtracts a row from the points of a block, and finds their box; the box of NaN is NaN.

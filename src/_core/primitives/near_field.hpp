@@ -3,24 +3,22 @@
 #pragma once
 #include <type_traits>
 
+#include "primitives/mesh.hpp"
 #include "primitives/table.hpp"
 #include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-// Points sorted by cell, stored by columns; the last axis of the cells varies fastest.
-template <int D, class R> struct Cells {
-    const Mesh &mesh;
-    std::int64_t n, stride;      // columns are padded, so that eight points can be read from any position
-    Buffer<std::int64_t> start;  // cell k contains the points start[k] .. start[k + 1] - 1
-    Buffer<std::int32_t> order;
-    Buffer<R> axes;
+// Points sorted by cell; the last axis of the cells varies fastest.
+template <int D, class R> struct Cells : CellLists<R> {
+    using CellLists<R>::mesh, CellLists<R>::n, CellLists<R>::stride, CellLists<R>::m, CellLists<R>::start;
+    using CellLists<R>::order, CellLists<R>::axes, CellLists<R>::charges;
 
-    Cells(const Mesh &cells, Points<R> points, int threads)
-        : mesh(cells), n(points.n), stride(n + 8), start(cells.nodes() + 1), order(n, UNINITIALIZED),
-          axes(stride * D, UNINITIALIZED) {
-        const R *const Y = points.data;
+    explicit Cells(const CellLists<R> &lists) : CellLists<R>(lists) {}
+
+    // Fills the arrays. Points of a cell stay in their order.
+    void sort(const R *Y, const double *charge, int threads) const {
         const std::int64_t count = mesh.nodes();
         Buffer<std::int64_t> key(n, UNINITIALIZED), next(count, UNINITIALIZED);
         const auto for_points = [&](const auto &use) {
@@ -32,15 +30,20 @@ template <int D, class R> struct Cells {
             key[i] = 0;
             for (int c = 0; c < D; ++c) key[i] = key[i] * mesh.size[c] + cell(Y[i * D + c], c);
         });
+        for (std::int64_t k = 0; k <= count; ++k) start[k] = 0;
         for (std::int64_t i = 0; i < n; ++i) ++start[key[i] + 1];
         for (std::int64_t k = 0; k < count; ++k) start[k + 1] += start[k];
         for (std::int64_t k = 0; k < count; ++k) next[k] = start[k];
         for (std::int64_t i = 0; i < n; ++i) order[next[key[i]]++] = std::int32_t(i);
         for_points([&](std::int64_t s) {
-            for (int c = 0; c < D; ++c) axes[c * stride + s] = Y[std::int64_t(order[s]) * D + c];
+            const std::int64_t i = order[s];
+            for (int c = 0; c < D; ++c) axes[c * stride + s] = Y[i * D + c];
+            for (int q = 0; q < m; ++q) charges[q * stride + s] = R(charge[i * m + q]);
         });
-        for (std::int64_t s = n; s < stride; ++s)
+        for (std::int64_t s = n; s < stride; ++s) {
             for (int c = 0; c < D; ++c) axes[c * stride + s] = R(0);
+            for (int q = 0; q < m; ++q) charges[q * stride + s] = R(0);
+        }
     }
 
     EQ_INLINE std::int64_t cell(R y, int c) const {
@@ -90,33 +93,29 @@ EQ_INLINE void near_eight(const Table &table, Pack<double>::type d2, Pack<double
 // Adds Σ_{j≠i, r<a} c_j u(d2) and Σ c_j u'(d2)(t_i - y_j) at targets t for a tabulated radial function u, with the
 // sources sorted into cells of side a. Each target sums the cells around it in a fixed order. If targets.data is null,
 // the targets are the sources.
-template <int D, class R> void near_in(const Mesh &mesh, const Table &table, Points<R> targets, Points<R> Y,
-                                       Charges charges, FieldSums out, int threads) {
+template <int D, class R>
+void near_in(const Cells<D, R> &cells, const Table &table, Points<R> targets, FieldSums out, int threads) {
     using Eight = typename Pack<R>::type;
     const bool same = targets.data == nullptr;
-    const std::int64_t n = Y.n, n_targets = same ? n : targets.n;
-    const int m = charges.m;
-    const Cells<D, R> cells(mesh, Y, threads);
-    const std::int64_t stride = cells.stride;
-    Buffer<R> charge(stride * m);
-    for (std::int64_t s = 0; s < n; ++s)
-        for (int q = 0; q < m; ++q) charge[q * stride + s] = R(charges.data[std::int64_t(cells.order[s]) * m + q]);
+    const std::int64_t n_targets = same ? cells.n : targets.n, stride = cells.stride;
+    const int m = cells.m;
+    const R *const axes = cells.axes, *const charge = cells.charges;
     const Eight lane = {0, 1, 2, 3, 4, 5, 6, 7};
     const auto add_at = [&](std::int64_t t) {
         const std::int64_t i = same ? cells.order[t] : t, self = same ? t : -1;
         R home[D];
-        for (int c = 0; c < D; ++c) home[c] = same ? cells.axes[c * stride + t] : targets.data[t * D + c];
+        for (int c = 0; c < D; ++c) home[c] = same ? axes[c * stride + t] : targets.data[t * D + c];
         for (int q = 0; q < m; ++q) {
             Eight phi = {}, force[D] = {};
             cells.around(home, [&](std::int64_t first, std::int64_t last) {
                 for (std::int64_t s = first; s < last; s += 8) {
                     Eight diff[D], d2 = {}, value, slope;
                     for (int c = 0; c < D; ++c) {
-                        diff[c] = home[c] - *reinterpret_cast<const Eight *>(cells.axes.data + c * stride + s);
+                        diff[c] = home[c] - *reinterpret_cast<const Eight *>(axes + c * stride + s);
                         d2 += diff[c] * diff[c];
                     }
                     near_eight(table, d2, &value, &slope);
-                    Eight weight = *reinterpret_cast<const Eight *>(charge.data + q * stride + s);
+                    Eight weight = *reinterpret_cast<const Eight *>(charge + q * stride + s);
                     weight = (lane < R(last - s)) & (lane != R(self - s)) ? weight : Eight{};
                     phi += weight * value;
                     for (int c = 0; c < D; ++c) force[c] += weight * slope * diff[c];
@@ -137,12 +136,24 @@ template <int D, class R> void near_in(const Mesh &mesh, const Table &table, Poi
     });
 }
 
-template <class R> void near(const Mesh &cells, const Table &table, Points<R> targets, Points<R> Y, Charges charges,
+template <class R> void sort_into_cells(Points<R> Y, Charges charges, const CellLists<R> &lists, int threads) {
+    with_mesh(lists.mesh, [&](auto D) { Cells<D, R>(lists).sort(Y.data, charges.data, threads); });
+}
+
+template <class R>
+void near_at(const CellLists<R> &lists, const Table &table, Points<R> targets, FieldSums out, int threads) {
+    with_mesh(lists.mesh, [&](auto D) { near_in<D, R>(Cells<D, R>(lists), table, targets, out, threads); });
+}
+
+template <class R> void near(const Mesh &mesh, const Table &table, Points<R> targets, Points<R> Y, Charges charges,
                              FieldSums out, int threads) {
-    const auto run = [&](auto D) { near_in<D, R>(cells, table, targets, Y, charges, out, threads); };
-    if (Y.d == 1) run(std::integral_constant<int, 1>{});
-    else if (Y.d == 2) run(std::integral_constant<int, 2>{});
-    else run(std::integral_constant<int, 3>{});
+    const std::int64_t stride = Y.n + CELL_PADDING;
+    Buffer<std::int64_t> start(mesh.nodes() + 1, UNINITIALIZED);
+    Buffer<std::int32_t> order(Y.n, UNINITIALIZED);
+    Buffer<R> axes(stride * Y.d, UNINITIALIZED), charge(stride * charges.m, UNINITIALIZED);
+    const CellLists<R> lists{mesh, Y.n, stride, charges.m, start.data, order.data, axes.data, charge.data};
+    sort_into_cells<R>(Y, charges, lists, threads);
+    near_at<R>(lists, table, targets, out, threads);
 }
 
 }  // namespace EQ_ISA

@@ -82,7 +82,8 @@ def _subclasses(module: Any, kind: type) -> dict[str, Any]:
     }
 
 
-KERNELS = _subclasses(kernels, kernels.Kernel)
+DERIVED = kernels.DerivedKernel  # functions of another kernel, which cannot be written as text
+KERNELS = {name: kind for name, kind in _subclasses(kernels, kernels.Kernel).items() if not issubclass(kind, DERIVED)}
 DIVERGENCES = {
     **_subclasses(divergences, divergences.Divergence),
     "KL": divergences.KL,

@@ -29,7 +29,9 @@ class RankSteps:
 
     def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
         plan = step.plan(state, count) if isinstance(step, PlannedStep) else None
-        if plan is None or not is_sparse(plan.force.A) or state.U.dtype != np.float32:
+        if plan is None or plan.force.charges is not None:  # those of one process count its own points only
+            return 0
+        if not is_sparse(plan.force.A) or state.U.dtype != np.float32:
             return 0
         moving = {name: np.array(getattr(state, name), order="C") for name in ("U", "velocity", "gain")}
         taken = self._take(plan, moving, min_extent)
@@ -51,7 +53,7 @@ class RankSteps:
         for taken, momentum in enumerate(plan.momentum):
             if not float((source.high - source.low).max()) >= min_extent:
                 return taken
-            if (transform := engine.steady_source(force.kernel, source)) is None:
+            if (transform := engine.steady_source(force.apart, source)) is None:
                 return taken
             engine.forget_halo()  # U is moved in place
             edges, _ = engine.edge_sums(U, force.A, native, -1.0)

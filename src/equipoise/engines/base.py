@@ -81,16 +81,19 @@ class Placement(Protocol):
 
 
 class LinearForce(NamedTuple):
-    """A force F_i = pull · E_i + (push / Z) ∇Φ_i with Z = Σ_i Φ_i, edges of b = −1 and the field of unit charges.
+    """A force from edges E of b = −1 and a field, with which an engine can take steps without calling the objective.
 
-    An engine can take steps along such a force without calling the objective.
+    The field is that of unit charges, F_i = pull · E_i + (push / Z) ∇Φ_i with Z = Σ_i Φ_i. If `charges` (n, 2) are
+    given, 1 and s_i, it is that of both, F_i = pull · E_i + push · (s_i ∇Φ_i[1] + ∇Φ_i[s]).
     """
 
     A: Matrix  # the weights of the edges
-    kernel: Kernel
+    kernel: Kernel  # of the edges
+    apart: Kernel  # of the field
     pull: float
     push: float
     stiffness: float  # a scale of the curvature of the loss
+    charges: Array | None = None
 
 
 @runtime_checkable

@@ -92,12 +92,15 @@ class TakesSteps(Protocol):
         """Return the compiled kernel of edges with b = −1."""
         ...
 
-    def steady_mesh(self, kernel: Kernel, Y: Array) -> SteadyMesh | None:
-        """Return the mesh of the next field of Y; None if something else than a field must be computed first."""
+    def steady_mesh(self, kernel: Kernel, Y: Array, charged: bool) -> SteadyMesh | None:
+        """Return the mesh of the next field of Y; None if something else than a field must be computed first.
+
+        `charged` is True if the charges are given, and False if every charge is 1.
+        """
         ...
 
-    def count_fields(self, kernel: Kernel, d: int, count: int) -> None:
-        """Count fields of unit charges in d dimensions that were computed by steps of the core."""
+    def count_fields(self, kernel: Kernel, d: int, charged: bool, count: int) -> None:
+        """Count fields in d dimensions that were computed by steps of the core."""
         ...
 
 
@@ -134,9 +137,10 @@ class FusedSteps:
 
         The state is replaced in one statement, so that an interrupted run has a complete one.
         """
-        force, engine = plan.force, self._engine
-        if (mesh := engine.steady_mesh(force.kernel, state.U)) is None:
+        force, engine, charged = plan.force, self._engine, plan.force.charges is not None
+        if (mesh := engine.steady_mesh(force.apart, state.U, charged)) is None:
             return 0
+        charges = np.empty((0, 2)) if force.charges is None else force.charges
         moving = {name: np.array(getattr(state, name), order="C") for name in ("U", "velocity", "gain")}
         take: Any = _core.mesh_steps  # its overloads do not know unpacked arguments
         steps = take(
@@ -146,6 +150,7 @@ class FusedSteps:
             entry_values(force.A),
             force.pull,
             force.push,
+            np.ascontiguousarray(charges, dtype=np.float64),
             *plan[1:-1],
             plan.momentum[taken : taken + mesh.left],
             *mesh[1:-1],
@@ -155,7 +160,7 @@ class FusedSteps:
             engine.n_threads,
         )
         if steps:
-            engine.count_fields(force.kernel, state.U.shape[1], steps)
+            engine.count_fields(force.apart, state.U.shape[1], charged, steps)
             vars(state).update(**moving, age=state.age + steps, iteration=state.iteration + steps)
         return int(steps)
 

@@ -381,8 +381,7 @@ def report_remaining_gain(problem: Problem, n_iter: Any, verbose: Any) -> None:
     if verbose:
         print(text, flush=True)
         return
-    limit = LARGE_BY_DEFAULT if n_iter is None else LARGE_GAIN
-    if problem.remaining_gain > limit and len(problem.Y0) > FEW_POINTS:
+    if len(problem.Y0) > FEW_POINTS and problem.remaining_gain > (LARGE_BY_DEFAULT if n_iter is None else LARGE_GAIN):
         warn(text, UnfinishedWarning)
 
 

@@ -25,7 +25,7 @@ from ..arrays.blocks import FIXED_QUERY_ROWS
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
 from ..linalg.pca import openmp_threads, run_on_threads
-from .cells import Cells
+from .cells import Cells, listed_for
 from .panels import QueryScan, scan
 from .sparse import SparseSearcher
 from .vectors import (
@@ -144,7 +144,7 @@ class Searcher:
             return Graph(np.concatenate([g.indices for g in graphs]), np.concatenate([g.distances for g in graphs]))
         Q = self._vectors.queries(X_new)
         found = np.sort(self._candidates(self._vectors, Q, min(k + self.SPARE, len(self.X))), axis=1)
-        distances = self._vectors.distances(Q, found)
+        distances = self._vectors.distances(Q, found, self.n_threads)
         near = smallest(distances, k)
         return Graph(np.take_along_axis(found, near.indices, axis=1), near.distances)
 
@@ -260,7 +260,7 @@ def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tupl
     if vectors.search == "l2" and float(n) * n * D <= EXACT_WORK:
         return scan(base, queries, k, n_threads), None, 1.0
     if vectors.search == "l2":
-        cells = Cells(base, queries, n_threads)
+        cells = Cells(base, queries, n_threads, listed_for(min_recall))
         indices, recall = cells.search_with_recall(k, min_recall)
         return indices, cells.order, recall
     with faiss_threads(n_threads):

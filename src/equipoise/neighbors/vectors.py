@@ -21,7 +21,7 @@ from scipy import sparse
 from .. import _core
 from .._plural import plural
 from .._types import Array, Matrix
-from ..arrays.blocks import rows_per_block
+from ..arrays.blocks import row_blocks
 from ..arrays.csr import make_csr
 from ..arrays.namespace import check_finite
 from ..linalg.pca import on_one_blas_thread, run_on_threads
@@ -208,16 +208,17 @@ class Vectors:
         """Return rows (m, D) as query vectors, float64."""
         return np.ascontiguousarray(X, dtype=np.float64)
 
-    def distances(self, Q: Array, found: Array) -> Array:
+    def distances(self, Q: Array, found: Array, n_threads: int = 1) -> Array:
         """Return the distances (m, k) from each query to the rows with indices `found` (m, k).
 
         The result for a query does not depend on the other queries.
         """
         result = np.empty(found.shape)
-        step = rows_per_block(8 * found.shape[1] * self.base.shape[1])
-        for start in range(0, len(Q), step):
-            rows = slice(start, start + step)
+
+        def write(rows: slice) -> None:
             result[rows] = self._pairs(Q[rows, None, :], self.base[found[rows]])
+
+        run_on_threads(write, row_blocks(len(Q), 8 * found.shape[1] * self.base.shape[1]), n_threads)
         return self._finish(result)
 
     def own_distances(self, found: Array, n_threads: int, order: Array | None = None) -> Array:
@@ -225,7 +226,7 @@ class Vectors:
 
         They are computed faster if `order` (n,) lists rows near each other one after the other.
         """
-        return self.distances(self.own, found)
+        return self.distances(self.own, found, n_threads)
 
     def _pairs(self, q: Array, x: Array) -> Array:
         """Return the values (m, k) from which `_finish` computes the distances from q (m, 1, D) to x (m, k, D)."""

@@ -12,7 +12,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import permuted, row_sums
 from ..arrays.namespace import array_like, array_namespace
 from ..engines import Engine, Placement
-from ..engines.base import PointSums
+from ..engines.base import LinearForce, PointSums
 from ..kernels import Kernel
 from .base import Balance
 
@@ -125,6 +125,11 @@ class EffectiveCrossEntropy:
         repulsion *= -c
         value = -psi + c * sums.total(phi[:, 1]) if loss else np.nan
         return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
+
+    def linear_force(self, exaggeration: float) -> LinearForce:
+        """Return the force of eq. (17)."""
+        pull, push = 4 * exaggeration, -self.negatives / self.charges.shape[0]
+        return LinearForce(self.affinities, self.kernel, self.apart, pull, push, self.mass * exaggeration, self.charges)
 
     def to(self, placement: Placement) -> EffectiveCrossEntropy:
         return self._with_arrays(placement.to_device(self.affinities), placement.to_device(self.charges))

@@ -130,7 +130,7 @@ class JointDivergence:
             return None
         divisor = self.divisor(1.0)
         pull, push = 4 / divisor * exaggeration, -2 / divisor
-        return LinearForce(self.weights, self.kernel, pull, push, exaggeration / divisor)
+        return LinearForce(self.weights, self.kernel, self.kernel, pull, push, exaggeration / divisor)
 
     def divisor(self, T: Any) -> Any:
         """Return the number by which the forces are divided: s for E = (1 − T)/(s e)."""

@@ -87,9 +87,7 @@ class FrozenMap:
         """Return the positions (m, d) of new points with affinities p_{j|i} to the points of the map, CSR (m, n)."""
         # Start at the nearest neighbour, not at the mean of all neighbours, which may lie between clusters. Measured on
         # 3,000 held-out digits of MNIST: 3.5 % were placed next to another class instead of 5.4 %.
-        by_affinity = np.lexsort((-P.data, entry_rows(P)))
-        nearest = P.indices[by_affinity[P.indptr[:-1]]]
-        state = State.start(self.geometry.work(self.Y)[nearest])
+        state = State.start(self.geometry.work(self.Y)[P.indices[first_largest(P)]])
         length = self.objective.kernel.length
         rate = RULE.auto_rate(len(self.Y), self.objective.mass * max(1.0, self.exaggeration), length)
         early = STEPS // 2
@@ -143,6 +141,14 @@ class PlacementSteps(GradientSteps):
 
     def check_result(self, state: State) -> None:
         """Do nothing: `transform` names the rows that cannot be placed."""
+
+
+def first_largest(P: Matrix) -> Array:
+    """Return where the largest entry of each row of CSR P (m, n) is stored, (m,); of equal entries, the first."""
+    width = np.diff(P.indptr)
+    if width.min() == width.max():
+        return P.indptr[:-1] + P.data.reshape(len(width), -1).argmax(axis=1)
+    return np.lexsort((-P.data, entry_rows(P)))[P.indptr[:-1]]
 
 
 def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_threads: int) -> Array:

@@ -328,14 +328,17 @@ class Grid(MeshEngine, CpuEngine):
         """Return the compiled kernel of edges with b = −1."""
         return self._edges.native(kernel, -1.0)[0]
 
-    def steady_mesh(self, kernel: Kernel, Y: Array) -> SteadyMesh | None:
-        """Return the mesh of the next field of Y; None if the tolerance must be checked before, or Y is not finite."""
+    def steady_mesh(self, kernel: Kernel, Y: Array, charged: bool) -> SteadyMesh | None:
+        """Return the mesh of the next field of Y; None if the tolerance must be checked before, or Y is not finite.
+
+        `charged` is True if the charges are given, and False if every charge is 1.
+        """
         low, high = bounding_box(Y)
         span = high - low
         if not np.isfinite(span).all():
             return None
         rungs = rungs_of(span, kernel.length, self.RUNGS)
-        record = self._record(kernel, False, len(rungs))
+        record = self._record(kernel, charged, len(rungs))
         left = self.CHECK - 1 - record.fields
         if left <= 0 or self._check_due(record, rungs, record.rungs):
             return None
@@ -343,9 +346,9 @@ class Grid(MeshEngine, CpuEngine):
         limits = span_limits(rungs, kernel.length, self.RUNGS)
         return SteadyMesh(transform.compiled, *limits, THIN, TINY * kernel.length, left)
 
-    def count_fields(self, kernel: Kernel, d: int, count: int) -> None:
-        """Count fields of unit charges in d dimensions that were computed by steps of the core."""
-        self._record(kernel, False, d).fields += count
+    def count_fields(self, kernel: Kernel, d: int, charged: bool, count: int) -> None:
+        """Count fields in d dimensions that were computed by steps of the core."""
+        self._record(kernel, charged, d).fields += count
 
     def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
         return plan(kernel, error, n, span)

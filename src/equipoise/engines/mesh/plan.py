@@ -124,19 +124,15 @@ class Transform:
         Y = source.Y.astype(self.dtype, copy=False)
         grid = self.potential(mesh, Y, source.charges, n_threads)
         shift = self.shift * np.ascontiguousarray(source.charges.T).sum(axis=1)  # along rows, as in Source
-        cells = None
-        if self.radius > 0:
-            near = near_table(self.kernel, self.radius)
-            counts = np.floor((source.high - source.low) / self.radius).astype(np.int64) + 1
-            cells = _core.Mesh(source.low, self.radius, counts)
+        near = NearPairs(self.kernel, self.radius, source, Y, n_threads) if self.radius > 0 else None
 
         def at(targets: Array) -> tuple[Array, Array]:
             T = Y if targets is source.Y else np.ascontiguousarray(targets, dtype=self.dtype)
             potential, half = np.empty((len(T), m)), np.empty((len(T), m, T.shape[1]))
             _core.gather(mesh, T, grid, potential, half, n_threads)
             potential += shift
-            if cells is not None:
-                _core.near(cells, *near, T, Y, source.charges, potential, half, n_threads)
+            if near is not None:
+                near.add(T, potential, half)
             return potential, 2 * half
 
         return at
@@ -153,6 +149,39 @@ class Transform:
         potential = grid[: m * nodes].reshape(m, nodes)
         _core.convolve(mesh, self.frequencies, potential, n_threads)
         return grid
+
+
+class NearPairs:
+    """Adds the near part of a kernel to the field of a source.
+
+    Parameters
+    ----------
+    kernel, radius : Kernel, float
+        The kernel, and the radius of its near part (see `split`).
+    source : Source
+    Y : ndarray of shape (n, d)
+        The points of the source in the precision of the mesh.
+    n_threads : int
+    """
+
+    def __init__(self, kernel: Kernel, radius: float, source: Source, Y: Array, n_threads: int):
+        counts = np.floor((source.high - source.low) / radius).astype(np.int64) + 1
+        self._cells = _core.Mesh(source.low, radius, counts), *near_table(kernel, radius)
+        self._Y, self._charges, self._n_threads = Y, source.charges, n_threads
+        self._sorted: Any = None
+
+    def add(self, targets: Array, potential: Array, half: Array) -> None:
+        """Add to Φ (t, m) and ½∇Φ (t, m, d) at the targets; if they are Y itself, a point does not act on itself.
+
+        For other targets, Y is sorted into cells at the first call.
+        """
+        if targets is self._Y:
+            _core.near(*self._cells, targets, self._Y, self._charges, potential, half, self._n_threads)
+            return
+        if self._sorted is None:
+            kind = _core.NearField32 if self._Y.dtype == np.float32 else _core.NearField64
+            self._sorted = kind(*self._cells, self._Y, self._charges, self._n_threads)
+        _core.near_at(self._sorted, targets, potential, half, self._n_threads)
 
 
 def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating]) -> Array:

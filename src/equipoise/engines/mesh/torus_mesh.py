@@ -108,7 +108,7 @@ class TorusTransform:
         mesh = _core.Mesh(origin, 1.0, size)
         grid = self._potential(mesh, size, source, n_threads)
         shift = self.shift * source.charges.sum(axis=0)
-        near = self._images(source) if self.radius > 0 else None
+        near = self._near_field(source, n_threads) if self.radius > 0 else None
 
         def at(targets: Array) -> tuple[Array, Array]:
             T = self._wrapped(targets)
@@ -118,8 +118,7 @@ class TorusTransform:
             potential += shift
             half *= self.nodes_per_length
             if near is not None:
-                table = near_table(self.kernel, self.radius)
-                _core.near(near[0], *table, T.astype(self.dtype), *near[1:], potential, half, n_threads)
+                _core.near_at(near, T.astype(self.dtype), potential, half, n_threads)
             return potential, 2 * half
 
         return at
@@ -145,8 +144,8 @@ class TorusTransform:
         grid[: m * nodes] = inner.ravel()
         return grid
 
-    def _images(self, source: Source) -> tuple[Any, Array, Array]:
-        """Return cells of the near field, and the points and charges with the images within its radius of a side."""
+    def _near_field(self, source: Source, n_threads: int) -> Any:
+        """Return the near field of a source: its points, and their images within the radius of a side."""
         Y, charges = self._wrapped(source.Y), source.charges
         for axis, L in enumerate(self.period):
             low, high = Y[:, axis] < self.radius, Y[:, axis] > L - self.radius
@@ -155,4 +154,6 @@ class TorusTransform:
             charges = np.concatenate([charges, charges[low], charges[high]])
         counts = np.floor((np.array(self.period) + 2 * self.radius) / self.radius).astype(np.int64) + 1
         cells = _core.Mesh(np.full(len(self.period), -self.radius), self.radius, counts)
-        return cells, np.ascontiguousarray(Y, dtype=self.dtype), np.ascontiguousarray(charges)
+        kind = _core.NearField32 if self.dtype == np.float32 else _core.NearField64
+        Y, charges = np.ascontiguousarray(Y, dtype=self.dtype), np.ascontiguousarray(charges)
+        return kind(cells, *near_table(self.kernel, self.radius), Y, charges, n_threads)
