@@ -161,6 +161,7 @@ def test_weights_that_are_not_finite_are_refused():
 
 def test_matrix_describes_itself(digits):
     found, _, parts = run(2, digits, joint)
-    assert repr(found) == "<20 neighbours of each of 512 of 800 points, recall 1>"
-    assert repr(parts[0]) == f"<512 of 800 rows of a matrix, {parts[0].own.nnz} entries>"
+    count = found.partition.count
+    assert repr(found) == f"<20 neighbours of each of {count} of 800 points, recall 1>"
+    assert repr(parts[0]) == f"<{count} of 800 rows of a matrix, {parts[0].own.nnz} entries>"
     assert_array_equal(parts[0].own.shape, (512, 800))

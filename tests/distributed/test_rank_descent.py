@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from support.thread_group import run_ranks
+from support.thread_ranks import run_ranks
 
 import equipoise as eq
 from equipoise import _core

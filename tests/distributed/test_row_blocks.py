@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from support.row_tables import FORMS, OwnSource, annotated, make_table, write_lists, write_parquet, write_zarr
-from support.thread_group import run_ranks
+from support.thread_ranks import run_ranks
 
 import equipoise as eq
 from equipoise.distributed import parquet_rows, row_pieces

@@ -64,7 +64,7 @@ def run_threads(function, size, *args):
         try:
             with group, group.stage(function.__name__):
                 results[rank] = function(group, *args)
-        except Exception as error:
+        except BaseException as error:
             results[rank] = error
 
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
@@ -72,4 +72,13 @@ def run_threads(function, size, *args):
         thread.start()
     for thread in threads:
         thread.join()
+    return results
+
+
+def run_ranks(size, function):
+    """Return what `function(group)` returned on each of `size` ranks; the first error that is not a consequence is raised."""
+    results = run_threads(function, size)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
     return results

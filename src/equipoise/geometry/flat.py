@@ -68,6 +68,12 @@ class Geometry:
         """
         return self
 
+    def sized(self, n: int, d: int, length: float) -> Geometry:
+        """Return `resolved(n, d, length)`; raise ValueError if it cannot hold maps in d dimensions."""
+        geometry = self.resolved(n, d, length)
+        geometry.check(d, length)
+        return geometry
+
     def check(self, d: int, length: float) -> None:
         """Raise ValueError if maps in d dimensions cannot be computed; warn if they cannot be good.
 

@@ -44,7 +44,7 @@ from .estimator import (
     report_remaining_gain,
     require_memory_for_method,
 )
-from .fit_plan import FitPlan, check_dimension, sized_geometry
+from .fit_plan import FitPlan
 
 
 @dataclass(eq=False, repr=False)
@@ -244,8 +244,8 @@ class Embedding(Estimator):
             self._require_free_memory(X)
         data = self._input(X)
         self._record_features(X, data)
-        check_dimension(self.n_components, self._map_dimension(), data)
-        geometry, schedule = sized_geometry(geometry, data.n, self.n_components, kernel), self._schedule(data.n)
+        data.check_dimension(self.n_components, self._map_dimension())
+        geometry, schedule = geometry.sized(data.n, self.n_components, kernel.length), self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
@@ -274,7 +274,7 @@ class Embedding(Estimator):
         """Return what a fit of n points consists of apart from the data; raise if a parameter is invalid."""
         self.check_parameters()
         kernel, rule = self.output_kernel(), self._rule()
-        geometry, k = sized_geometry(self._geometry(), n, self.n_components, kernel), self._neighbors(n)
+        geometry, k = self._geometry().sized(n, self.n_components, kernel.length), self._neighbors(n)
         return FitPlan(kernel, geometry, self._schedule(n), rule, k, self._n_threads())
 
     def _neighbors(self, n: int) -> int:
