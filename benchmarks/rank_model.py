@@ -2,7 +2,7 @@
 
 An iteration of a rank with E edges, m own points, a mesh of M nodes and h halo points takes
 
-    T = e E + p m + c M + (reduction of 8 M bytes) + (exchange of 8 h bytes) + latency of all collectives + rest,
+    T = e E + p m + c M + (reduction of 8 M bytes) + (exchange of 8 h bytes) + latency of all collectives,
 
 because every rank convolves the whole mesh, which the ranks add up as int64, and each halo point has two float32.
 """
@@ -26,7 +26,7 @@ class Rates:
     Attributes
     ----------
     edge, point, node : float
-        Per edge; per own point (spreading, gathering, step); per node of the mesh (convolution).
+        Per edge; per own point (spreading, gathering, step, checks, rest); per node of the mesh (convolution).
     reduced, exchanged : float
         Per byte of the mesh that is reduced, and per byte of the halo that is exchanged.
     latency : float
@@ -79,7 +79,8 @@ class CostModel:
             )
             latency = (first + second) / 2
         return cls(Rates(
-            rate(("edges",), "edges"), rate(("spreading", "gathering", "step"), "own"),
+            rate(("edges",), "edges"),
+            rate(("spreading", "gathering", "step", "checks of the tolerance", "rest"), "own"),
             rate(("convolution",), "nodes"), reduced, exchanged, latency,
         ))  # fmt: skip
 

@@ -72,7 +72,8 @@ def over_ranks(method: Any, X: np.ndarray) -> dict[str, Any]:
         halo, A = kept[0].halo, kept[0].symmetric
         record = {
             "clock": timers.clock, "processor": timers.processor, "calls": timers.calls, "sent": timers.sent,
-            "nodes": timers.nodes, "seconds": seconds, "n_iter": result.n_iter, "loss": result.loss,
+            "nodes": round(timers.nodes / result.n_iter), "seconds": seconds, "n_iter": result.n_iter,
+            "loss": result.loss,
             "own": len(result.rows), "halo": int(halo.size - len(result.rows)), "edges": int(A.nnz),
             "peak_mb": common.peak_memory(), "recall": result.knn_recall,
         }  # fmt: skip
@@ -122,10 +123,9 @@ def iteration_table(found: dict[tuple[int, int], list[dict[str, Any]]]) -> list[
     rows = []
     for (n, size), records in found.items():
         count = records[0]["n_iter"]
-        mean = {p: 1e3 * np.mean([r["clock"].get(p, 0.0) for r in records]) / count for p in (*WORK, *TALK, "descent")}
-        rest = mean["descent"] - sum(mean[part] for part in (*WORK, *TALK))
-        cells = [f"{mean[part]:.2f}" for part in (*WORK, *TALK)]
-        rows.append([f"{n:,}", str(size), *cells, f"{rest:.2f}", f"{mean['descent']:.2f}"])
+        parts = (*WORK, *TALK, "rest", "descent")
+        mean = [1e3 * np.mean([r["clock"].get(part, 0.0) for r in records]) / count for part in parts]
+        rows.append([f"{n:,}", str(size), *(f"{ms:.2f}" for ms in mean)])
     return common.table(["n", "ranks", *WORK, *TALK, "rest", "whole"], rows)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..arrays.csr import make_csr, row_sums
+from ..arrays.csr import make_csr, row_sums, symmetrized
 from .exchange import ROUND, most_rounds
 from .group import Group
 from .partition import Partition
@@ -55,6 +55,8 @@ def add_transpose(group: Group, partition: Partition, A: Matrix) -> Matrix:
 
     Each entry a_ij is sent to the owner of row j, in rounds of bounded size.
     """
+    if group.size == 1:
+        return symmetrized(A)
     first, step = partition.own.start, max(1, ROUND // 16)
     rows = [np.repeat(np.arange(A.shape[0], dtype=np.int32), np.diff(A.indptr))]
     columns, values = [A.indices[: A.nnz]], [A.data[: A.nnz]]
