@@ -170,7 +170,8 @@ def measure_overhead(table: Path, n: int, args: argparse.Namespace) -> dict[str,
 
 
 def notes(args: argparse.Namespace) -> list[str]:
-    cores = os.cpu_count()
+    cores, ordinary = os.cpu_count(), os.sched_getscheduler(0) == os.SCHED_OTHER
+    priority = "" if ordinary else " All processes had real-time priority (`chrt -r 5`), because others were running."
     return f"""
 `{NAME}` with n_iter={args.iterations} and engine="grid"; mixtures of 30 Gaussians in 50 dimensions
 (benchmarks/scaling.py, decay {args.decay:g}), float32, read from an NPY file through a memory map. Times of a part are
@@ -178,7 +179,7 @@ those of the slowest rank, in the run with the median time of descent out of {ar
 search and is not in the column of neighbours. **Efficiency** is time × ranks per point in the first row, divided by
 that of this row. Times of collectives include waiting for other ranks. The loss and the tolerance of the mesh, which
 are evaluated every 50 iterations, are part of an iteration. Only {cores} cores were available, all ranks were on one
-machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.
+machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.{priority}
 """.strip().splitlines()
 
 
@@ -212,8 +213,8 @@ def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any],
         "", "## Within an iteration, ms", "", *iteration_table(found),
         "", "## What a rank holds, and sends in an iteration", "", *traffic_table(found),
         "", f"## One rank and the plain engine, n = {args.n:,}", "", *overhead_table(overhead), "",
-        "The plain engine finds its neighbours and sorts its points in other ways than ranks; medians of"
-        f" {args.repeats} runs in turn.",
+        f"Medians of {args.repeats} runs in turn, with n_jobs=1. The build is everything before the descent. Ranks",
+        "search in other batches than the plain engine, which keeps all points in memory, and sum in fixed blocks.",
         "", *model.lines(found), "", *prediction_lines(found),
     ]  # fmt: skip
 
