@@ -2,7 +2,7 @@
 
 An iteration of a rank with E edges, m own points, a mesh of M nodes and h halo points takes
 
-    T = e E + p m + c M + (reduction of 8 M bytes) + (exchange of 8 h bytes) + latency of all collectives + rest,
+    T = e E + p m + c M + (reduction of 8 M bytes) + (exchange of 8 h bytes) + latency of all collectives,
 
 because every rank convolves the whole mesh, which the ranks add up as int64, and each halo point has two float32.
 """
@@ -26,7 +26,7 @@ class Rates:
     Attributes
     ----------
     edge, point, node : float
-        Per edge; per own point (spreading, gathering, step); per node of the mesh (convolution).
+        Per edge; per own point (spreading, gathering, step, checks, rest); per node of the mesh (convolution).
     reduced, exchanged : float
         Per byte of the mesh that is reduced, and per byte of the halo that is exchanged.
     latency : float
@@ -79,7 +79,8 @@ class CostModel:
             )
             latency = (first + second) / 2
         return cls(Rates(
-            rate(("edges",), "edges"), rate(("spreading", "gathering", "step"), "own"),
+            rate(("edges",), "edges"),
+            rate(("spreading", "gathering", "step", "checks of the tolerance", "rest"), "own"),
             rate(("convolution",), "nodes"), reduced, exchanged, latency,
         ))  # fmt: skip
 
@@ -100,6 +101,8 @@ class CostModel:
             f" {1e9 * r.exchanged:.2f} ns per byte exchanged, {1e6 * r.latency:.0f} µs per collective.",
             "",
             *common.table(["n", "ranks", "predicted, ms", "measured, ms", "ratio"], rows),
+            "",
+            "The model does not know how long ranks wait for one another before a collective.",
         ]
 
     def _terms(self, record: dict[str, Any], size: int) -> dict[str, float]:
@@ -155,6 +158,7 @@ class Cluster:
 # gather and step 0.3911 + 0.02223 + 0.01732 ms; convolve 0.08554 ms for 18.43 MB at 20 bytes per node.
 H200 = Cluster(0.6569e-3 / 144.1e6, (0.3911 + 0.02223 + 0.01732) * 1e-9, 0.08554e-3 / (18.43e6 / 20))
 GPU_NODES = 18.43e6 / 20 / 1e6  # nodes per point there
+GPU_MEMORY = 141  # GB of an H200
 ITERATIONS = 750
 
 
@@ -171,10 +175,10 @@ def prediction_lines(found: Found) -> list[str]:
             memory = (edges * own * 8 + own * 60 + nodes * (8 + 4 * 8)) / 1e9
             rows.append([
                 f"{n:,}", str(size), *(f"{1e3 * terms[name]:.2f}" for name in terms), f"{1e3 * total:.1f}",
-                f"{total * ITERATIONS / 60:.1f}", f"{memory:.0f}",
+                f"{total * ITERATIONS:.0f}", f"{memory:.0f}" + " (too much)" * (memory > GPU_MEMORY),
             ])  # fmt: skip
     columns = ["n", "GPUs", "edges", "points", "convolution", "mesh reduction", "halo", "latency", "iteration, ms",
-               f"{ITERATIONS} iterations, min", "memory of a GPU, GB"]  # fmt: skip
+               f"{ITERATIONS} iterations, s", "memory of a GPU, GB"]  # fmt: skip
     return [
         "## Prediction for GPUs",
         "",
@@ -195,6 +199,7 @@ def prediction_lines(found: Found) -> list[str]:
         "",
         *common.table(columns, rows),
         "",
-        "Every rank convolves and adds up the whole mesh, which does not get cheaper with more ranks: at 10⁹ points",
-        "that is most of the time and of the memory. A mesh divided among ranks would be needed beyond.",
+        "Every rank convolves and adds up the whole mesh, which does not get cheaper with more ranks: beyond one",
+        "machine the reduction over InfiniBand takes longer than everything else. It would take a mesh that is divided",
+        "among the ranks to use them.",
     ]

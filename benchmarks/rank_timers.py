@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 PARTS = ("reading", "neighbours", "affinities", "initial map", "descent")
-WORK = ("edges", "spreading", "convolution", "gathering", "step")
+WORK = ("edges", "spreading", "convolution", "gathering", "step", "checks of the tolerance")
 TALK = ("halo exchange", "all-reduce of the mesh", "reductions")
 CORE = {
     "edges_sparse": "edges", "spread_integers": "spreading", "convolve": "convolution", "gather": "gathering",
-    "near": "gathering", "move_rows": "step", "shift_rows": "step",
+    "near": "gathering", "move_rows": "step", "shift_rows": "step", "momentum_step": "step",
+    "field_at": "checks of the tolerance",
 }  # fmt: skip
-SMALL = 2**14  # elements: larger reductions are those of a mesh
 PARTITIONS = (2, 4, 8, 16, 32, 64)
 
 
@@ -31,7 +31,7 @@ class Timers:
     calls, sent : dict of int
         Numbers of collectives during the descent, and bytes passed to them for other ranks.
     nodes : int
-        Nodes of the last mesh.
+        Nodes of all meshes of the descent together.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Timers:
         self.processor: dict[str, float] = defaultdict(float)
         self.calls: dict[str, int] = defaultdict(int)
         self.sent: dict[str, int] = defaultdict(int)
-        self.nodes, self._descends = 0, False
+        self.nodes, self._descends, self._mesh = 0, False, np.empty(0)
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -58,7 +58,8 @@ class Timers:
             if part in WORK and not self._descends:
                 return original(*args, **kwargs)
             if part == "spreading":
-                self.nodes = args[4].size
+                self._mesh = args[4]
+                self.nodes += self._mesh.size
             with self.part(part):
                 return original(*args, **kwargs)
 
@@ -73,8 +74,13 @@ class Timers:
             if not self._descends:
                 return original(data, *args)
             arrays = data if name == "all_to_all" else [np.asarray(data)] * (1 if name == "all_reduce" else group.size)
-            large = name == "all_reduce" and arrays[0].size > SMALL
-            part = "all-reduce of the mesh" if large else "halo exchange" if name == "all_to_all" else "reductions"
+            part = (
+                "all-reduce of the mesh"
+                if data is self._mesh
+                else "halo exchange"
+                if name == "all_to_all"
+                else "reductions"
+            )
             self.calls[part] += 1
             others = [a.nbytes for r, a in enumerate(arrays) if name == "all_reduce" or r != group.rank]
             self.sent[part] += sum(others) if group.size > 1 else 0
@@ -106,14 +112,18 @@ class Timers:
 
             def descend(*args: Any, **kwargs: Any) -> Any:
                 self._descends = True
-                with self.part("descent"):
-                    return optimize(*args, **kwargs)
+                try:
+                    with self.part("descent"):
+                        return optimize(*args, **kwargs)
+                finally:
+                    self._descends = False
 
             stack.callback(setattr, SharedProblem, "optimize", optimize)
             SharedProblem.optimize = descend  # type: ignore[method-assign]
             yield
         for spent in (self.clock, self.processor):
             spent["neighbours"] -= spent["reading"]  # rows are read by the search
+            spent["rest"] = spent["descent"] - sum(spent[part] for part in (*WORK, *TALK))
 
 
 def halo_shares(A: Any) -> dict[str, float]:

@@ -72,7 +72,8 @@ def over_ranks(method: Any, X: np.ndarray) -> dict[str, Any]:
         halo, A = kept[0].halo, kept[0].symmetric
         record = {
             "clock": timers.clock, "processor": timers.processor, "calls": timers.calls, "sent": timers.sent,
-            "nodes": timers.nodes, "seconds": seconds, "n_iter": result.n_iter, "loss": result.loss,
+            "nodes": round(timers.nodes / result.n_iter), "seconds": seconds, "n_iter": result.n_iter,
+            "loss": result.loss,
             "own": len(result.rows), "halo": int(halo.size - len(result.rows)), "edges": int(A.nnz),
             "peak_mb": common.peak_memory(), "recall": result.knn_recall,
         }  # fmt: skip
@@ -122,10 +123,9 @@ def iteration_table(found: dict[tuple[int, int], list[dict[str, Any]]]) -> list[
     rows = []
     for (n, size), records in found.items():
         count = records[0]["n_iter"]
-        mean = {p: 1e3 * np.mean([r["clock"].get(p, 0.0) for r in records]) / count for p in (*WORK, *TALK, "descent")}
-        rest = mean["descent"] - sum(mean[part] for part in (*WORK, *TALK))
-        cells = [f"{mean[part]:.2f}" for part in (*WORK, *TALK)]
-        rows.append([f"{n:,}", str(size), *cells, f"{rest:.2f}", f"{mean['descent']:.2f}"])
+        parts = (*WORK, *TALK, "rest", "descent")
+        mean = [1e3 * np.mean([r["clock"].get(part, 0.0) for r in records]) / count for part in parts]
+        rows.append([f"{n:,}", str(size), *(f"{ms:.2f}" for ms in mean)])
     return common.table(["n", "ranks", *WORK, *TALK, "rest", "whole"], rows)
 
 
@@ -170,7 +170,8 @@ def measure_overhead(table: Path, n: int, args: argparse.Namespace) -> dict[str,
 
 
 def notes(args: argparse.Namespace) -> list[str]:
-    cores = os.cpu_count()
+    cores, ordinary = os.cpu_count(), os.sched_getscheduler(0) == os.SCHED_OTHER
+    priority = "" if ordinary else " All processes had real-time priority (`chrt -r 5`), because others were running."
     return f"""
 `{NAME}` with n_iter={args.iterations} and engine="grid"; mixtures of 30 Gaussians in 50 dimensions
 (benchmarks/scaling.py, decay {args.decay:g}), float32, read from an NPY file through a memory map. Times of a part are
@@ -178,7 +179,7 @@ those of the slowest rank, in the run with the median time of descent out of {ar
 search and is not in the column of neighbours. **Efficiency** is time × ranks per point in the first row, divided by
 that of this row. Times of collectives include waiting for other ranks. The loss and the tolerance of the mesh, which
 are evaluated every 50 iterations, are part of an iteration. Only {cores} cores were available, all ranks were on one
-machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.
+machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.{priority}
 """.strip().splitlines()
 
 
@@ -212,8 +213,8 @@ def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any],
         "", "## Within an iteration, ms", "", *iteration_table(found),
         "", "## What a rank holds, and sends in an iteration", "", *traffic_table(found),
         "", f"## One rank and the plain engine, n = {args.n:,}", "", *overhead_table(overhead), "",
-        "The plain engine finds its neighbours and sorts its points in other ways than ranks; medians of"
-        f" {args.repeats} runs in turn.",
+        f"Medians of {args.repeats} runs in turn, with n_jobs=1. The build is everything before the descent. Ranks",
+        "search in other batches than the plain engine, which keeps all points in memory, and sum in fixed blocks.",
         "", *model.lines(found), "", *prediction_lines(found),
     ]  # fmt: skip
 

@@ -27,7 +27,9 @@ def squared_rows(found: RankNeighbors) -> Matrix:
 
 def by_position(found: RankNeighbors, A: Matrix) -> Matrix:
     """Return A, CSR (count, k), as CSR (count, n): the column of the j-th neighbour becomes its position."""
-    columns = found.indices[entry_rows(A), A.indices]
+    k = found.indices.shape[1]
+    in_order = A.nnz == found.indices.size and bool((A.indices.reshape(found.indices.shape) == np.arange(k)).all())
+    columns = found.indices.ravel() if in_order else found.indices[entry_rows(A), A.indices]
     return make_csr(A.data, columns, A.indptr, (A.shape[0], found.partition.n))
 
 

@@ -112,5 +112,5 @@ def _open_object(source: Any, key: str | None) -> RowSource:
     if all(hasattr(source, name) for name in ("read", "shape", "dtype", "name")):
         check_table(source.shape, source.name)
         float_type(source.dtype, source.name)
-        return source  # type: ignore[no-any-return]
+        return source
     return ArrayRows(np.asarray(source))

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array, Matrix
+from ..arrays.blocks import FIXED_SUM
 from ..saving.checkpoint import fingerprint
 from .group import Group
 from .partition import Partition
@@ -55,12 +56,19 @@ class SharedMap:
         return self.columns(U) / self.partition.n
 
     def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
-        values = A.data.astype(np.float64)
-        terms = np.zeros(len(values))
-        terms[values > 0] = f(values[values > 0])
         sums = np.zeros(len(A.indptr) - 1)
-        filled = np.flatnonzero(np.diff(A.indptr))
-        sums[filled] = np.add.reduceat(terms, A.indptr[filled]) if filled.size else 0.0
+        step = max(1, FIXED_SUM * len(sums) // max(1, A.nnz))  # rows with about FIXED_SUM entries
+        for first in range(0, len(sums), step):
+            indptr = A.indptr[first : first + step + 1]
+            values = A.data[indptr[0] : indptr[-1]].astype(np.float64)
+            positive = values > 0
+            if positive.all():
+                values = f(values)
+            else:
+                values[~positive], values[positive] = 0.0, f(values[positive])
+            filled = np.flatnonzero(np.diff(indptr))
+            if filled.size:
+                sums[first + filled] = np.add.reduceat(values, indptr[filled] - indptr[0])
         return self.total(sums)
 
     def maximum(self, value: float) -> float:
