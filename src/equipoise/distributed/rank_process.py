@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .._atomic import atomic_write
-from .environment import current_group
+from .current import current_group
 from .group import DEFAULT_TIMEOUT, Group, SingleProcess
 from .rank_error import RankError, describe_error
 
