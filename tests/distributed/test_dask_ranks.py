@@ -19,7 +19,7 @@ pytestmark = pytest.mark.ranks
 @pytest.fixture(scope="module")
 def client():
     tests = str(Path(rank_functions.__file__).parents[1])
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=True, **options) as cluster, distributed.Client(cluster) as client:
         client.run(sys.path.append, tests)
         yield client
@@ -37,7 +37,7 @@ def test_failure_of_a_rank_is_raised_and_the_workers_can_be_used_again(client, t
 
 
 def test_workers_in_one_process_are_refused():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(processes=False, **options) as cluster,
         distributed.Client(cluster) as client,
@@ -48,7 +48,7 @@ def test_workers_in_one_process_are_refused():
 
 def test_cluster_without_workers_is_refused():
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
         pytest.raises(ValueError, match="the Dask cluster has no workers"),
     ):

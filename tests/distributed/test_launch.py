@@ -14,7 +14,7 @@ import pytest
 from support import rank_functions
 
 from equipoise.distributed import RankError, launch, run_ranks
-from equipoise.distributed.rank_process import execute, load_function
+from equipoise.distributed.rank_function import execute, load_function
 
 FUNCTIONS = str(Path(rank_functions.__file__))
 pytestmark = pytest.mark.ranks

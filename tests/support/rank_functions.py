@@ -138,12 +138,14 @@ def all_checks(group):
 
 
 def fail(group, how, victim, folder):
-    """Work in a stage until `victim` fails; the other ranks write their error and when they noticed."""
+    """Work in a stage until `victim` fails; the other ranks write their error to a file."""
     with group.stage("set-up"):
         group.barrier()
     try:
         with group.stage("neighbours"):
             group.barrier()
+            if how == "hang":
+                group.timeout = 5.0
             if group.rank == victim:
                 misbehave(how)
             while True:

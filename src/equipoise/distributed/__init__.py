@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .blocked_sums import blocked_sum
+from .current import current_group
 from .dask_ranks import run
-from .environment import current_group
 from .group import Group, SingleProcess
 from .launch import run_ranks
 from .rank_error import RankError

@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 from .group import DEFAULT_TIMEOUT, checked_timeout
 from .launch import free_port
 from .rank_error import RankError
-from .rank_process import execute
+from .rank_function import execute
 
 
 def run(function: Callable[..., Any], client: Any, *args: Any, timeout: float = DEFAULT_TIMEOUT) -> list[Any]:

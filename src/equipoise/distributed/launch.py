@@ -84,7 +84,7 @@ def run_ranks(
         raise ValueError(f"ranks={ranks!r} must be a positive integer")
     timeout = checked_timeout(timeout)
     with tempfile.TemporaryDirectory(prefix="equipoise-ranks-") as name:
-        run = _Run(Path(name), timeout)
+        run = _Run(Path(name), timeout, PATIENCE_SECONDS if isinstance(target, str) else 0.0)
         try:
             port = free_port("127.0.0.1")
             for rank in range(ranks):
@@ -139,10 +139,13 @@ class _Ended:
 
 
 class _Run:
-    """The processes of a run, and the files in which they leave results and error output."""
+    """The processes of a run, and the files in which they leave results and error output.
 
-    def __init__(self, folder: Path, timeout: float):
-        self._folder, self._timeout = folder, timeout
+    `patience` is how long to wait for what other ranks know about one that was killed, in seconds.
+    """
+
+    def __init__(self, folder: Path, timeout: float, patience: float):
+        self._folder, self._timeout, self._patience = folder, timeout, patience
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def report(self, rank: int) -> Path:
@@ -217,7 +220,7 @@ class _Run:
             cause = f"killed by {signal.Signals(-ended.status).name}"
         elif ended.rank and (lines := self._error_output(ended.rank).splitlines()):
             cause += f": {lines[-1]}"
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + self._patience
         stage = "unknown"
         while time.monotonic() < deadline and stage == "unknown":
             others = [self._error(rank) for rank in range(len(self._processes)) if rank != ended.rank]

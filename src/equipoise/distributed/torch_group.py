@@ -17,6 +17,7 @@ import numpy as np
 from .._optional import import_optional
 from .._types import Array
 from .._version import __version__
+from .environment import read_environment
 from .group import DEFAULT_TIMEOUT, Group, checked_timeout, refuse_unequal
 from .message_header import Header
 from .rank_error import RankError, describe_error, name_ranks
@@ -97,18 +98,26 @@ class TorchGroup(Group):
             self._monitor.enter_stage(self.current_stage)
 
     def _connect(self) -> Any:
-        """Return the store at MASTER_ADDR and MASTER_PORT."""
-        rendezvous = import_optional("torch.distributed.rendezvous", "gpu", "communication between ranks")
-        address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+        """Return the store at MASTER_ADDR and MASTER_PORT, hosted by rank 0 or by torchrun."""
+        self.rank, self.size = read_environment(os.environ)
+        host, port = os.environ.get("MASTER_ADDR", ""), int(os.environ.get("MASTER_PORT", 0))
+        torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         try:
-            handler = rendezvous.rendezvous("env://", timeout=timedelta(seconds=self.timeout))
-            store, self.rank, self.size = next(handler)
-        except (RuntimeError, ValueError) as error:
+            store = self._dist.TCPStore(
+                host,
+                port,
+                is_master=self.rank == 0 and not torchrun,
+                timeout=timedelta(seconds=self.timeout),
+                wait_for_workers=False,
+                multi_tenant=True,
+            )
+        except RuntimeError as error:
+            first_line = str(error).partition("\n")[0]
             raise ConnectionError(
-                f"no connection to rank 0 at {address} within {self.timeout:g} s ({describe_error(error)});"
+                f"no connection to rank 0 at {host}:{port} within {self.timeout:g} s ({first_line});"
                 " check MASTER_ADDR and MASTER_PORT, and that rank 0 runs"
             ) from error
-        return store
+        return self._dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
 
     def _introduce(self, store: Any) -> None:
         """Exchange the names of hosts, and refuse ranks that do not come or have another version or byte order."""
