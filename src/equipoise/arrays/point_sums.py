@@ -10,6 +10,18 @@ from .csr import sum_positive
 from .namespace import array_namespace, spread, total
 
 
+class EntrySum(Protocol):
+    """A sum over the stored entries of a matrix, to which parts are added one after the other."""
+
+    def add(self, part: slice, x: Any) -> None:
+        """Add the values x of a slice of the stored entries; parts are in order."""
+        ...
+
+    def total(self) -> Any:
+        """Return the sum over the entries of all processes."""
+        ...
+
+
 class PointSums(Protocol):
     """Reductions over all points of a map, given the rows that this process holds."""
 
@@ -23,6 +35,10 @@ class PointSums(Protocol):
 
     def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
         """Return Σ f(a) over the positive entries a of the rows of a matrix."""
+        ...
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> EntrySum:
+        """Return an empty sum over the stored entries of the rows of a matrix; the number `start` is added to it."""
         ...
 
     def maximum(self, value: float) -> float:
@@ -42,6 +58,19 @@ class PointSums(Protocol):
         ...
 
 
+class RunningSum:
+    """A sum over all entries of a matrix that this process holds."""
+
+    def __init__(self, start: float):
+        self._total: Any = start
+
+    def add(self, part: slice, x: Any) -> None:
+        self._total += total(x)
+
+    def total(self) -> Any:
+        return self._total
+
+
 class WholeMap:
     """Reductions of a process that holds all points."""
 
@@ -53,6 +82,9 @@ class WholeMap:
 
     def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
         return sum_positive(A, f)
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> RunningSum:
+        return RunningSum(start)
 
     def maximum(self, value: float) -> float:
         return value
@@ -67,4 +99,4 @@ class WholeMap:
         return bool(array_namespace(U).isfinite(U).all())
 
 
-WHOLE_MAP = WholeMap()
+WHOLE_MAP: PointSums = WholeMap()

@@ -16,6 +16,7 @@ from ..linalg.pca import JITTER
 from ..methods.embedding import Embedding
 from ..methods.estimator import report_remaining_gain
 from ..methods.fit_plan import FitPlan
+from ..optimize.rules import GradientDescent, Momentum
 from .environment import current_group
 from .group import Group
 from .neighbors import RankNeighbors, find_neighbors
@@ -23,10 +24,11 @@ from .partition import Partition
 from .principal import Principal, principal_map
 from .rank_affinities import RankLoss, recipe
 from .rank_engine import RankGrid
-from .rank_problem import SharedProblem, in_input_order, shared_geometry
+from .rank_problem import SharedProblem, check_geometry, in_input_order, shared_geometry
 from .rank_spectral import eigenmap
 from .row_output import write_rows
 from .row_sources import open_rows
+from .row_vectors import check_metric_of_ranks
 from .shared_map import SharedMap
 
 
@@ -164,9 +166,16 @@ def _checked_plan(method: Any, n: int, group: Group) -> tuple[FitPlan, int]:
             f'engine={method.engine!r} with device={method.device!r} does not run over ranks; use engine="auto" and'
             ' device="cpu"'
         )
-    if method.n_columns > 3:
-        raise ValueError(f"n_components={method.n_components} is too large over ranks, which use a mesh; use 1, 2 or 3")
+    if (excess := method.n_columns - 3) > 0:
+        raise ValueError(
+            f"n_components={method.n_components} is too large over ranks, which use a mesh in at most 3 dimensions; use"
+            f" at most {method.n_components - excess}"
+        )
+    check_metric_of_ranks(method.metric)
     plan = method.fit_plan(n)
+    check_geometry(plan.geometry)
+    if type(plan.rule) not in (Momentum, GradientDescent):  # others use sums over all points
+        raise ValueError(f"optimizer={plan.rule!r} is not supported over ranks; use Momentum() or GradientDescent()")
     seed = method.random_state
     if not (seed is None or is_integer(seed)):
         raise ValueError(f"random_state must be an integer or None over ranks, got {seed!r}")

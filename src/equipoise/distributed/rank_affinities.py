@@ -16,7 +16,8 @@ from ..methods.double import DKLLE
 from ..methods.sne import SNE, NeighborEmbedding
 from ..methods.umap import UMAP
 from ..neighbors.search import MIN_RECALL
-from ..objectives import ConditionalKL, DoubleKernelLLE, Objective
+from ..neighbors.vectors import is_euclidean
+from ..objectives import DoubleKernelLLE, Objective
 from .affinities import conditional_of_ranks, fuzzy_union_of_ranks
 from .group import Group
 from .halo import Halo
@@ -24,6 +25,9 @@ from .neighbors import RankNeighbors
 from .rank_matrix import add_transpose
 from .reconstruction import lle_matrix_of_ranks, weights_of_ranks
 from .shared_map import SharedMap
+from .underflowing_rows import SharedConditionalKL
+
+TWO_POINTS = np.array([[0.0, 0.5], [0.5, 0.0]])  # affinities, to ask a method for its loss
 
 
 class RankLoss(NamedTuple):
@@ -63,6 +67,13 @@ def _refuse(method: Any, **expected: Any) -> None:
 @recipe.register
 def _(method: NeighborEmbedding, n: int) -> Recipe:
     _refuse(method, affinity="gaussian", h=None, g=None)
+    if not hasattr(method.objective_on(TWO_POINTS), "over"):
+        name, remedy = (
+            ("alpha", "alpha < 1") if hasattr(method, "alpha") else ("divergence", "a divergence with a limit")
+        )
+        raise ValueError(
+            f"{name}={getattr(method, name)!r} compares all pairs, which is not supported over ranks; use {remedy}"
+        )
     return Joint(method, n)
 
 
@@ -80,7 +91,7 @@ def _(method: UMAP, n: int) -> Recipe:
 
 @recipe.register
 def _(method: DKLLE, n: int) -> Recipe:
-    _refuse(method, bandwidth=np.inf)
+    _refuse(method, bandwidth=np.inf, **({} if is_euclidean(method.metric) else {"metric": "euclidean"}))
     return Reconstruction(method)
 
 
@@ -97,11 +108,7 @@ class Joint:
         S.data /= np.float32(2 * found.partition.n)
         halo = Halo(shared.group, found.partition, S.indices)
         P = halo.localized(S)
-        objective = self.method.objective_on(P)
-        if not hasattr(objective, "over"):
-            raise ValueError(
-                f"{type(objective).__name__} is not supported over ranks; use an Alpha divergence with alpha < 1"
-            )
+        objective: Any = self.method.objective_on(P)
         return RankLoss(objective.over(shared), P, halo)
 
     def _sums(self, found: RankNeighbors, shared: SharedMap) -> tuple[Matrix, Matrix]:
@@ -119,7 +126,7 @@ class Conditional(Joint):
         P, S = self._sums(found, shared)
         halo = Halo(shared.group, found.partition, S.indices)
         A = halo.localized(S)
-        return RankLoss(ConditionalKL.of_sums(halo.localized(P), A, kernel, shared), A, halo)
+        return RankLoss(SharedConditionalKL.of_sums(halo.localized(P), A, kernel, shared), A, halo)
 
 
 class FuzzyUnion:

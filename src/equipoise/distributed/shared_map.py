@@ -18,6 +18,28 @@ from .group import Group
 from .partition import Partition
 
 
+def _row_totals(A: Matrix, terms: Array) -> Array:
+    """Return the sums (own,) over the rows of CSR A of one term per stored entry."""
+    sums = np.zeros(len(A.indptr) - 1)
+    filled = np.flatnonzero(np.diff(A.indptr))
+    sums[filled] = np.add.reduceat(terms, A.indptr[filled]) if filled.size else 0.0
+    return sums
+
+
+class SharedEntrySum:
+    """A sum over the stored entries of the rows of all ranks: first of each row, then of blocks of rows."""
+
+    def __init__(self, shared: SharedMap, A: Matrix, start: float):
+        self._shared, self._A, self._start, self._terms = shared, A, start, np.zeros(A.nnz)
+
+    def add(self, part: slice, x: Array) -> None:
+        self._terms[part] = x
+
+    def total(self) -> float:
+        """Return the sum; all ranks call this method."""
+        return self._start + self._shared.total(_row_totals(self._A, self._terms))
+
+
 class SharedMap:
     """Reductions over all points of a map, of which this rank holds the rows `partition.own`.
 
@@ -47,7 +69,9 @@ class SharedMap:
         return self.add_blocks(sums)
 
     def total(self, x: Any) -> float:
-        return float(self.columns(np.asarray(x).reshape(len(x), -1)).sum())
+        x = np.asarray(x)
+        width = int(np.prod(x.shape[1:], dtype=np.int64))  # not −1: this rank may have no points
+        return float(self.columns(x.reshape(len(x), width)).sum())
 
     def mean(self, U: Array) -> Array:
         """Return the mean row (d,) of the map U, in float64."""
@@ -57,10 +81,10 @@ class SharedMap:
         values = A.data.astype(np.float64)
         terms = np.zeros(len(values))
         terms[values > 0] = f(values[values > 0])
-        sums = np.zeros(len(A.indptr) - 1)
-        filled = np.flatnonzero(np.diff(A.indptr))
-        sums[filled] = np.add.reduceat(terms, A.indptr[filled]) if filled.size else 0.0
-        return self.total(sums)
+        return self.total(_row_totals(A, terms))
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> SharedEntrySum:
+        return SharedEntrySum(self, A, start)
 
     def maximum(self, value: float) -> float:
         return float(self.group.all_reduce(np.array([value], dtype=np.float64), "max")[0])

@@ -44,6 +44,10 @@ class Placement(Protocol):
         """Return the indices at which a mask (n,) is true; the caller loops over them on the host."""
         ...
 
+    def column_points(self, Y: Any) -> Any:
+        """Return the points to which the columns of the edges of Y refer: Y, if this process holds all points."""
+        ...
+
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         """Call two independent functions, at the same time if the device can, and return both results."""
         ...

@@ -31,6 +31,9 @@ class HostPlacement:
     def indices_where(self, mask: Any) -> Array:
         return to_numpy(mask).nonzero()[0]
 
+    def column_points(self, Y: Array) -> Array:
+        return Y
+
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return first(), second()
 
@@ -147,7 +150,7 @@ class CpuEngine:
 def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
     """Return the charges in float64 twice: in their original shape, and as columns (n, m); by default all are 1."""
     c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-    return c, np.ascontiguousarray(c.reshape(n, -1))
+    return c, np.ascontiguousarray(c.reshape(n, int(np.prod(c.shape[1:]))))  # not −1: n may be 0
 
 
 class CompiledKernels:
