@@ -103,9 +103,7 @@ def test_tables_that_do_not_fit_are_refused(tables):
     def transform(table):
         return run_ranks(2, lambda group: fit(method, X, group=group).transform(table))
 
-    with pytest.raises(
-        ValueError, match=r"X has 5 columns, but the fitted table has 6; pass the columns"
-    ):
+    with pytest.raises(ValueError, match=r"X has 5 columns, but the fitted table has 6; pass the columns"):
         transform(new[:, :5])
     with pytest.raises(ValueError, match=r"row 2 is zero, so metric='cosine' is not defined for it"):
         transform(np.vstack([new[:2], np.zeros(6)]))

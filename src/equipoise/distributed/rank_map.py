@@ -10,6 +10,7 @@ from .._types import Array
 from .new_rows import TablePlacement
 from .rank_problem import SharedProblem, in_input_order
 from .row_output import write_rows
+from .sampled_quality import MapQuality, draw_sample, label_codes, sampled_quality
 from .shared_map import SharedMap
 
 
@@ -103,3 +104,29 @@ class RankMap(SharedRows):
         """
         rows, ids, table = self.placement.place(data, key)
         return SharedRows(rows, ids, SharedMap(self.shared.group, table, self.shared.n_threads))
+
+    def evaluate(self, labels: Any = None, *, k: int = 10, n_sample: int = 1000, random_state: int = 0) -> MapQuality:
+        """Measure how well the map preserves neighbours, on a random sample of its points.
+
+        The neighbours of these points in the data and in the map are found exactly, among the points of all ranks. All
+        ranks call this method with the same arguments, and get the same result for any number of ranks.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n,), optional
+            A label for each row of the table: also measure whether points have the label of their nearest neighbour.
+        k : int, default=10
+            Number of neighbours.
+        n_sample : int, default=1000
+            Number of points in the sample; all points if the map has fewer.
+        random_state : int, default=0
+
+        Returns
+        -------
+        MapQuality
+        """
+        n = self.shared.partition.n
+        sample = draw_sample(n, n_sample, k, random_state)
+        own_labels = None if labels is None else label_codes(labels, n)[self.ids]
+        self.shared.group.require_equal("k, n_sample, random_state or labels", [int(k), len(sample), labels is None])
+        return sampled_quality(self.shared, self.placement.fitted, self.rows, own_labels, int(k), sample)
