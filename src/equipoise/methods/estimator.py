@@ -215,10 +215,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def check_placed(Y: Any, first: int = 0) -> Any:
-    """Return the positions Y (m, d) of new rows; raise ValueError, naming the row, if a position is not finite.
-
-    `first` is the index of the first of these rows.
-    """
+    """Return the positions Y (m, d) of new rows from index `first` on; raise ValueError if one is not finite."""
     finite = array_namespace(Y).isfinite(Y).all(axis=1)
     if not bool(finite.all()):
         i = first + int(to_numpy(finite).argmin())
