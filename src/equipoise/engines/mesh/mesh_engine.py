@@ -367,16 +367,14 @@ class Grid(MeshEngine, CpuEngine):
 class ForceCheck:
     """Measures the error of transforms, by comparing their forces at a sample of points with direct sums.
 
-    The error is that of all points, ‖F − F*‖ / ‖F*‖, estimated from the sample. Errors are similar at all points, but
-    forces may not be: in a clump with a few outliers, the outliers bear nearly all of ‖F*‖, and a sample with too many
-    of them would hide the error. If few points of the sample bear most of its force, ‖F*‖ is that of all points at
-    most, as the transform gives it.
+    The error is that of all points, ‖F − F*‖ / ‖F*‖, estimated from the sample. In a clump with outliers, these bear
+    nearly all of ‖F*‖, and a sample with too many of them would hide the error. If few points of the sample bear most
+    of its force, ‖F*‖ is at most that of all points, as the transform gives it.
     """
 
     def __init__(self, kernel: Kernel, source: Any, direct: Solution, n_threads: int):
         chosen = _checked_points(len(source.Y))
-        self.n_threads, self.source = n_threads, source
-        self.targets = source.Y[chosen]
+        self.n_threads, self.source, self.targets = n_threads, source, source.Y[chosen]
         potential, self.force = (to_numpy(part) for part in direct(self.targets))
         # Differences below the rounding error of the potential, or of the point's own term in it, are ignored.
         own = kernel.value(np.zeros(1)) * to_numpy(source.charges[chosen])
@@ -393,8 +391,7 @@ class ForceCheck:
         if self.uneven:
             everywhere = to_numpy(solution(self.source.Y)[1])
             size = min(size, float(np.linalg.norm(everywhere)) * (len(force) / len(everywhere)) ** 0.5)
-        wrong = max(0.0, float(np.linalg.norm(force - self.force)) - self.noise)
-        return wrong / size if size > 0 else 0.0
+        return max(0.0, float(np.linalg.norm(force - self.force)) - self.noise) / size if size > 0 else 0.0
 
 
 @lru_cache(maxsize=8)
