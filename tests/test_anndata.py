@@ -176,7 +176,7 @@ def test_overwriting_a_map_of_another_width_warns():
         ({"use_rep": 3}, "use_rep must be 'X' or a key of adata.obsm, got int"),
         ({"neighbors_key": "mine"}, "neighbors_key='mine' is not a key of adata.uns; its keys are 'neighbors'"),
         ({"use_rep": "X", "neighbors_key": "neighbors"}, "exclude each other"),
-        ({"perplexities": 5}, "unexpected keyword argument 'perplexities'"),
+        ({"perplexities": 5}, r"TSNE has no parameter 'perplexities'; did you mean perplexity\?"),
     ],
 )
 def test_invalid_options_raise(options, words):

@@ -22,5 +22,13 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def described(value: object) -> str:
-    """Return the repr of a wrong value for an error message; for a class X with "; use X(...) with parentheses"."""
-    return f"{value!r}; use {value.__name__}(...) with parentheses" if isinstance(value, type) else repr(value)
+    """Return a wrong value as text for an error message.
+
+    The text is its repr, for a class X followed by "; use X(...) with parentheses". If the repr contains nothing but
+    the class and an address in memory, the text is "an object of class X".
+    """
+    if isinstance(value, type):
+        return f"{value!r}; use {value.__name__}(...) with parentheses"
+    if type(value).__repr__ is object.__repr__:
+        return f"an object of class {type(value).__name__}"
+    return repr(value)

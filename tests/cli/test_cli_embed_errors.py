@@ -68,6 +68,7 @@ def test_invalid_input_prints_one_line_and_writes_no_files(arguments, message, t
         (["--plot", "pdf"], "unknown format 'pdf'; choose from png, svg, html"),
         (["--format", "doc"], "invalid choice: 'doc'"),
         (["--perplexty", "5"], "unknown argument: --perplexty 5; did you mean --perplexity?"),
+        (["--n-epochs", "5"], "unknown argument: --n-epochs 5; use --n-iter"),
         (["--standardise"], "unknown argument: --standardise; did you mean --standardize?"),
         (["--colour=x"], "unknown argument: --colour=x ("),
         (["--colour=x", "--shape=y"], "unknown arguments: --colour=x --shape=y ("),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import data
-from .._suggest import closest, did_you_mean
+from .._suggest import did_you_mean
 from ..data import Dataset
+from ..methods.parameter_names import equivalent_parameter
 from .option_values import integer
 
 STDIN = "-"
@@ -36,9 +37,18 @@ class Parser(argparse.ArgumentParser):
     def reject(self, words: Sequence[str]) -> NoReturn:
         """Exit with an error about unknown arguments."""
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
-        match = next((match for word in options if (match := closest(word, self._option_string_actions))), None)
+        known = self._option_string_actions
+        suggestions = (suggest_option(word, known) for word in options)
+        suggestion = next((f"; {suggestion}" for suggestion in suggestions if suggestion), "")
         plural = "s" if len(options) > 1 else ""
-        self.error(f"unknown argument{plural}: {' '.join(words)}{f'; did you mean {match}?' if match else ''}")
+        self.error(f"unknown argument{plural}: {' '.join(words)}{suggestion}")
+
+
+def suggest_option(word: str, known: Iterable[str]) -> str:
+    """Return "use --n-iter" for an option such as --n-epochs of another library, or "did you mean ...?", or ""."""
+    parameters = {name.removeprefix("--").replace("-", "_"): name for name in known}
+    ours = equivalent_parameter(word.removeprefix("--").replace("-", "_"), parameters)
+    return f"use {parameters[ours]}" if ours is not None else did_you_mean(word, parameters.values(), "")
 
 
 def add_verb(

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from .._types import Array
 from ..methods import MDS, Embedding
+from ..methods.parameter_names import suggest_parameter
 from ..procrustes import disagreement
 from .advice import advise, describe_setting
 from .checks import check_data, check_k, precomputed_input
@@ -224,7 +225,8 @@ def _check_values(method: Any, values: Mapping[str, Sequence[Any]]) -> None:
     known = method.get_params()
     for name, choices in values.items():
         if name not in known:
-            raise ValueError(f"{type(method).__name__} has no parameter {name!r}; choose from {', '.join(known)}")
+            suggestion = suggest_parameter(name, known, f"choose from {', '.join(known)}")
+            raise ValueError(f"{type(method).__name__} has no parameter {name!r}; {suggestion}")
         if name in NOT_SWEPT:
             raise ValueError(f"{name} cannot be swept: {NOT_SWEPT[name]}")
         if isinstance(choices, str) or not isinstance(choices, Sequence | np.ndarray) or not len(choices):

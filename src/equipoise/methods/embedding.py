@@ -36,7 +36,6 @@ from .estimator import (
     check_placed,
     check_verbose,
     default_n_iter,
-    inherit_parameters,
     lock_checkpoints,
     neighbors_cache,
     print_description,
@@ -44,6 +43,7 @@ from .estimator import (
     report_remaining_gain,
     require_memory_for_method,
 )
+from .parameter_names import inherit_parameters
 
 
 @dataclass(eq=False, repr=False)

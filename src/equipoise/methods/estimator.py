@@ -50,6 +50,7 @@ from ..optimize.rules import GAP, Momentum, Rule
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
 from ..saving.neighbors_cache import cache_neighbors
+from .parameter_names import check_parameter_names
 
 if RESOURCE_LIMITS:
     from resource import RLIM_INFINITY, getrlimit
@@ -101,6 +102,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     n_jobs: int | None
     _data: Input  # the checked input, after fit
     embedding_: Any  # (n, n_components), ndarray or Tensor, after fit
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Any:
+        if not parameters.keys() <= getattr(cls, "__dataclass_fields__", {}).keys():
+            check_parameter_names(cls, parameters)
+        return super().__new__(cls)
 
     @property
     def _n_features_out(self) -> int:
@@ -328,16 +334,6 @@ def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
     """Return a context that locks the checkpoints among `callbacks`; invalid callbacks are ignored here."""
     checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)] if isinstance(callbacks, Sequence) else []
     return locked(checkpoints) if checkpoints else nullcontext()
-
-
-def inherit_parameters(cls: type) -> None:
-    """Append the parameters in the docstring of the parent class to the docstring of a class."""
-    parent = cls.__mro__[1]
-    title = f"Parameters of every {parent.__name__}"
-    if not cls.__doc__ or title in cls.__doc__:
-        return
-    shared = (parent.__doc__ or "").partition("    Parameters\n")
-    cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
 
 
 def default_n_iter(n: int) -> int:
