@@ -159,7 +159,7 @@ def test_columns_label_id_and_preparation_match_the_library(tmp_path):
     chosen = ["--columns", "a, b,c", "--label", "kind", "--id", "name", "--log1p", "--standardize", "--pca", 2]
     assert embed(tmp_path / "t.csv", *chosen, *QUICK, "--out", tmp_path / "m.csv") == 0
     header, rows = read_csv(tmp_path / "m.csv")
-    assert header == ["id", "y1", "y2", "class", "batch"]
+    assert header == ["id", "y1", "y2", "kind", "batch"]
     assert rows[4][0] == "row 4" and rows[4][3:] == ["a", "1"]
     dataset = data.Dataset("t", X.astype(float), None, ())
     prepared = data.prepare(dataset, standardize=True, log1p=True, pca=2).X

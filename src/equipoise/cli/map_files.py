@@ -19,7 +19,8 @@ from ..data.read.selection import UnknownColumn, list_names
 from .options import STDIN, column_names
 from .saved_model import SavedModel, is_model, load_model
 
-CLASS = "class"  # column written by `embed`
+CLASS = "class"  # column of the classes, if their column has no name
+MAX_CLASSES = 20  # a column with more distinct values is not taken for classes; chosen
 EXACT = 2**53  # integers below this are exact in float64
 
 
@@ -46,6 +47,17 @@ class MapFile:
     columns: tuple[str, ...]
     others: dict[str, Array]
     model: SavedModel | None = None
+
+    @property
+    def label(self) -> str | None:
+        """The column of the classes: "class", or the first other column, where `embed` writes them; None without one.
+
+        The first other column does not count if it has more than 20 distinct values.
+        """
+        first = next((name for name in self.others if name != "id"), None)
+        if CLASS in self.others or first is None:
+            return CLASS if CLASS in self.others else None
+        return first if len(set(self.others[first].tolist())) <= MAX_CLASSES else None
 
     @property
     def measured(self) -> Any:
@@ -157,4 +169,4 @@ def class_names(dataset: Dataset, *maps: MapFile) -> Any:
     """
     if dataset.labels is not None:
         return np.asarray(dataset.classes)[dataset.labels]
-    return next((loaded.others[CLASS] for loaded in maps if CLASS in loaded.others), None)
+    return next((loaded.others[loaded.label] for loaded in maps if loaded.label is not None), None)

@@ -8,7 +8,7 @@ from typing import Any
 from .._suggest import closest
 from ..data.read.selection import list_names
 from .geometry_option import add_geometry
-from .map_files import CLASS, MapFile, add_coordinates, read_map
+from .map_files import MapFile, add_coordinates, read_map
 from .options import add_verb
 from .outputs import report_written, writable, write_bytes
 from .pictures import Drawing, picture_path, render
@@ -31,7 +31,7 @@ def add(verbs: Any) -> None:
         help="file with a map in the columns y1, y2, …, and other columns; or a model from `embed --save`",
     )
     add_coordinates(verb)
-    verb.add_argument("--color", metavar="COLUMN", help="column to colour by (default: class, if there is one)")
+    verb.add_argument("--color", metavar="COLUMN", help="column to colour by (default: the classes, if there are any)")
     verb.add_argument("--title", metavar="TEXT", help="title of the plot (default: the name of the map)")
     verb.add_argument("--dark", action="store_true", help="use a dark background")
     add_geometry(verb, "the map")
@@ -50,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or writable(f"{loaded.name}-plot.png")
     names = loaded.columns or tuple(f"y{c + 1}" for c in range(loaded.Y.shape[1]))
     columns = {**loaded.others, **dict(zip(names, loaded.Y.T, strict=True))}
-    color = (CLASS if CLASS in columns else None) if args.color is None else args.color
+    color = loaded.label if args.color is None else args.color
     if color is not None and color not in columns:
         match = closest(color, columns)
         suggestion = f"choose from {list_names(columns)}" if match is None else f"did you mean {match!r}?"
         raise ValueError(f"{args.map} has no column {color!r}; {suggestion}")
-    title = args.title or (loaded.name if color in (None, CLASS) else f"{loaded.name}, {color}")
+    title = args.title or (loaded.name if color in (None, loaded.label) else f"{loaded.name}, {color}")
     geometry = args.geometry or getattr(loaded.model and loaded.model.method, "geometry_", None)
     drawing = Drawing(loaded.Y, columns, color, title, args.dark, geometry=geometry)
     write_bytes(out, render(out.suffix[1:].lower(), drawing))

@@ -8,8 +8,8 @@ from typing import Any
 from .. import data
 from .._types import Array
 from ..data import Dataset
-from ..data.write import WRITERS, map_columns
-from .map_files import CLASS, is_coordinate
+from ..data.write import WRITERS, class_column, map_columns
+from .map_files import is_coordinate
 from .outputs import Outputs, write_bytes
 from .pictures import Drawing, render
 
@@ -27,7 +27,6 @@ def write_outputs(
         outputs.map.parent.mkdir(parents=True, exist_ok=True)
         data.write_map(outputs.map, Y, dataset)
     columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
-    color = None if dataset.labels is None else CLASS
-    drawing = Drawing(Y, columns, color, title, over=over, geometry=geometry)
+    drawing = Drawing(Y, columns, class_column(columns, dataset), title, over=over, geometry=geometry)
     for path in outputs.pictures:
         write_bytes(path, render(path.suffix[1:], drawing))

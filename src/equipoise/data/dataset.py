@@ -30,6 +30,8 @@ class Dataset:
     extra : dict of str to array, shape (n,), default={}
         Columns that are not part of X, by name: arrays of str objects, or of float64 with NaN for missing values.
         Arrays read from an NPZ file keep their dtype instead.
+    label : str, default="class"
+        Name of the column of classes.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Dataset:
     columns: tuple[str, ...] = ()
     ids: Array | None = None
     extra: dict[str, Array] = field(default_factory=dict)
+    label: str = "class"
 
     def __repr__(self) -> str:
         n, D = self.X.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,10 +25,10 @@ TEXT_BYTES = 64  # memory of a formatted cell
 def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     """Write a map to a file.
 
-    The columns are, in this order: `id`, if the rows have names; y1, y2, …; `class`, if there are classes; and the
-    `extra` columns. In CSV and TSV an apostrophe precedes a text that a spreadsheet would run as a formula; `read`
-    removes the apostrophe. NPY contains Y alone. H5AD contains Y in `X` and in `obsm["X_map"]`, the row names in
-    `obs_names`, and the other columns in `obs`. The file is written atomically.
+    The columns are, in this order: `id`, if the rows have names; y1, y2, …; the classes, if there are any, under the
+    name of their column; and the `extra` columns. In CSV and TSV an apostrophe precedes a text that a spreadsheet would
+    run as a formula; `read` removes the apostrophe. NPY contains Y alone. H5AD contains Y in `X` and in
+    `obsm["X_map"]`, the row names in `obs_names`, and the other columns in `obs`. The file is written atomically.
 
     Parameters
     ----------
@@ -61,18 +62,24 @@ def check_map_path(path: str | Path) -> None:
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
     """Return the columns of a map file by name.
 
-    If an `extra` column has a name that is already used, or that looks like a coordinate (y1, y2, …), underscores are
-    appended to its name.
+    If the column of classes or an `extra` column has a name that is already used, or that looks like a coordinate
+    (y1, y2, …), underscores are appended to its name.
     """
     columns: dict[str, Array] = {} if dataset.ids is None else {"id": to_texts(np.asarray(dataset.ids))}
     columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}
-    if dataset.labels is not None:
-        columns["class"] = np.array(dataset.classes, dtype=object)[dataset.labels]
-    for name, values in dataset.extra.items():
+    labels = {} if dataset.labels is None else {dataset.label: np.array(dataset.classes, dtype=object)[dataset.labels]}
+    for name, values in [*labels.items(), *dataset.extra.items()]:
         while name in columns or re.fullmatch(r"y\d+", name):  # the name of a coordinate
             name += "_"
         columns[name] = values
     return columns
+
+
+def class_column(columns: Iterable[str], dataset: Dataset) -> str | None:
+    """Return the name of the column of classes among those of `map_columns` without coordinates; None without one."""
+    if dataset.labels is None:
+        return None
+    return next(name for name in columns if name != "id" or dataset.ids is None)
 
 
 def map_names(Y: Array) -> list[str]:

@@ -10,9 +10,8 @@ from scipy.spatial import KDTree
 from .._types import Array
 from .column import Classes
 from .coverage import Coverage
-from .style import Theme, as_text
+from .style import Theme, shorten
 
-MAX_LENGTH = 28  # characters of a name that are shown; chosen
 REACH = 10  # maximum distance of a name from the centre of its class, in line heights; chosen
 GAP = 4.0  # minimum gap between two names, in pixels; chosen
 CORE = 0.6  # fraction of a class, the points nearest to its centre, to which its name stays close; chosen
@@ -82,7 +81,7 @@ def draw_names(axes: Any, centers: Array, points: Array, classes: Classes, theme
         if not sizes[i]:
             continue
         text = write(
-            0.5, 0.5, _shorten(classes.names[i]), transform=axes.transData, ha="center", va="center", color=theme.text,
+            0.5, 0.5, shorten(classes.names[i]), transform=axes.transData, ha="center", va="center", color=theme.text,
             fontsize=fontsize, fontweight="bold", path_effects=halo, parse_math=False, zorder=6,
         )  # fmt: skip
         box = text.get_window_extent()
@@ -99,11 +98,6 @@ def draw_names(axes: Any, centers: Array, points: Array, classes: Classes, theme
             line.set_path_effects([withStroke(linewidth=2.4, foreground=theme.background)])
             axes.add_artist(line)
     return left_out
-
-
-def _shorten(name: str) -> str:
-    name = as_text(" ".join(name.split()))
-    return name if len(name) <= MAX_LENGTH else name[: MAX_LENGTH - 1] + "…"
 
 
 class _Placement:

@@ -17,6 +17,7 @@ from ..arrays.namespace import is_positive
 from ..data.checks.maps import check_map
 from .chart_drawing import check_edges, draw_edges, draw_frame, strip_boxes
 from .charts import Chart, find_geometry, make_chart
+from .class_legend import draw_class_legend
 from .coloring import color_limits, color_ramp, point_colors
 from .column import Classes, Column, Numbers, read_column
 from .dates import DAY
@@ -66,9 +67,10 @@ def plot(
         The map, or a fitted method with the map in `embedding_`.
     color : array-like of shape (n,), optional
         One value per point. Text and booleans are classes, and so are integers and dates with at most 20 distinct
-        values. The names of classes are written near their points. Other numbers and dates are coloured from dark to
-        bright. Missing values are grey. Text is an identifier if its number of distinct values exceeds both 200 and
-        half the number of points that have a value; all points then get the same colour.
+        values. The names of classes are written near their points or, if at most ten classes mix, in a legend. Other
+        numbers and dates are coloured from dark to bright. Missing values are grey. Text is an identifier if its number
+        of distinct values exceeds both 200 and half the number of points that have a value; all points then get the
+        same colour.
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""
@@ -102,9 +104,7 @@ def plot(
     """
     space, Y = find_geometry(geometry, Y, over), check_map(Y)
     theme, size = DARK if dark else LIGHT, _check_size(size, title)
-    column = None if color is None else read_column(color, len(Y), "color", names)
-    if names is not None and color is None:
-        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
+    column = _read_color(color, len(Y), names)
     if images is not None:
         from .thumbnails import check_images
 
@@ -126,12 +126,13 @@ def plot(
     _style_axes(axes, chart.extent, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
     if isinstance(column, Numbers):
         _draw_color_bar(axes, column, theme)
+    centers = _centers(points, column, chart)
+    colors = point_colors(column, len(Y), centers, theme)
+    legend = forces is None and images is None and draw_class_legend(axes, points, column, colors, theme)
     axes.figure.draw_without_rendering()  # computes the layout, and with it the pixel coordinates
     draw_frame(axes, chart, theme)
     if pairs is not None:
         draw_edges(axes, chart, np.vstack([reference, Y]), pairs, theme)
-    centers = _centers(points, column, chart)
-    colors = point_colors(column, len(Y), centers, theme)
     if column is None and forces is not None:
         colors[:] = _rgb(theme.muted)
     _draw_reference(axes, below, theme, projection)
@@ -139,10 +140,16 @@ def plot(
         _draw_copies(axes, Chart(points, period=chart.period), colors, size, theme)
     drawn = _draw_points(axes, points, colors, column, size, images)
     _draw_overlays(axes, replace(chart, points=points), Y, forces, isolines, theme)
-    if isinstance(column, Classes):
+    if isinstance(column, Classes) and not legend:
         _draw_names(axes, centers, points, column, theme, note, np.vstack([drawn, strip_boxes(axes, chart)]))
     figure: Figure = axes.figure
     return figure
+
+
+def _read_color(color: Any, n: int, names: Sequence[str] | None) -> Column | None:
+    if names is not None and color is None:
+        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
+    return None if color is None else read_column(color, n, "color", names)
 
 
 def _centers(points: Array, column: Column | None, chart: Chart) -> Array:

@@ -23,6 +23,9 @@ def _lighten(color: str, amount: float) -> str:
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]")
 
 
+MAX_LENGTH = 28  # characters of the name of a class that are shown; chosen
+
+
 @dataclass(frozen=True)
 class Theme:
     """The colours of a plot or page."""
@@ -76,6 +79,12 @@ def as_text(name: str) -> str:
     Such characters are replaced by U+FFFD, and so are the marks that reverse the direction of the text after them.
     """
     return UNPRINTABLE.sub("\ufffd", name.replace("\t", " "))
+
+
+def shorten(name: str) -> str:
+    """Return the name of a class on one line, cut to at most 28 characters."""
+    name = as_text(" ".join(name.split()))
+    return name if len(name) <= MAX_LENGTH else name[: MAX_LENGTH - 1] + "…"
 
 
 def check_title(title: Any) -> None:

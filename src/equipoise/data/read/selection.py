@@ -85,7 +85,8 @@ class Selection:
         others = dict(others)
         labels, classes = (None, ()) if self.label is None else to_classes(others.pop(self.label))
         ids = None if self.id is None else to_texts(others.pop(self.id))
-        return Dataset(file_stem(source), X, labels, classes, tuple(columns), ids, others)
+        label = Dataset.label if self.label is None else self.label
+        return Dataset(file_stem(source), X, labels, classes, tuple(columns), ids, others, label)
 
 
 def _repeated(names: Iterable[str]) -> str | None:

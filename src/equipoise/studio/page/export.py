@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from ...data import Dataset
-from ...data.write import WRITERS, map_columns
+from ...data.write import WRITERS, class_column, map_columns
 from ...views.page import page
 from ...views.plot import plot
 from ..session.history import Frame
@@ -37,4 +37,4 @@ def _png(frame: Frame, dataset: Dataset, title: str) -> bytes:
 def _html(frame: Frame, dataset: Dataset, title: str) -> bytes:
     """Return a frame as the content of a self-contained HTML page."""
     columns = map_columns(frame.Y[:, :0], dataset)
-    return page(frame.Y, "class" if "class" in columns else None, table=columns, title=title).html.encode()
+    return page(frame.Y, class_column(columns, dataset), table=columns, title=title).html.encode()
