@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .._types import Array, Matrix
@@ -12,10 +14,32 @@ from ..neighbors.vectors import Graph
 from ..progress import stage
 from .group import Group
 from .neighbors import RankNeighbors
+from .partition import Partition
 from .rank_matrix import RankMatrix, add_transpose
 
 
-def squared_rows(found: RankNeighbors) -> Matrix:
+@dataclass(frozen=True, eq=False)
+class NewNeighbors:
+    """The fitted rows nearest to m new rows.
+
+    Attributes
+    ----------
+    partition : Partition
+        That of the fitted rows.
+    rows : array of shape (m, D)
+        The new rows.
+    indices : array of int64, shape (m, k)
+        The positions of the nearest fitted rows, nearest first; ties by position.
+    distances : array of float64, shape (m, k)
+    """
+
+    partition: Partition
+    rows: Array
+    indices: Array
+    distances: Array
+
+
+def squared_rows(found: RankNeighbors | NewNeighbors) -> Matrix:
     """Return squared distances to neighbours as CSR (count, k), whose column j is the j-th neighbour.
 
     A row whose squares would overflow or underflow is divided by its own power of two.
@@ -25,7 +49,7 @@ def squared_rows(found: RankNeighbors) -> Matrix:
     return Graph(order, found.distances.copy()).into_squared(k)
 
 
-def by_position(found: RankNeighbors, A: Matrix) -> Matrix:
+def by_position(found: RankNeighbors | NewNeighbors, A: Matrix) -> Matrix:
     """Return A, CSR (count, k), as CSR (count, n): the column of the j-th neighbour becomes its position."""
     k = found.indices.shape[1]
     in_order = A.nnz == found.indices.size and bool((A.indices.reshape(found.indices.shape) == np.arange(k)).all())

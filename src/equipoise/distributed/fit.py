@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,63 +14,22 @@ from ..linalg.pca import JITTER
 from ..methods.embedding import Embedding
 from ..methods.estimator import report_remaining_gain
 from ..methods.fit_plan import FitPlan
+from ..optimize.rules import GradientDescent, Momentum
 from .environment import current_group
+from .exact_scan import OwnVectors
 from .group import Group
 from .neighbors import RankNeighbors, find_neighbors
+from .new_rows import TablePlacement
 from .partition import Partition
 from .principal import Principal, principal_map
 from .rank_affinities import RankLoss, recipe
 from .rank_engine import RankGrid
-from .rank_problem import SharedProblem, in_input_order, shared_geometry
+from .rank_map import RankMap
+from .rank_problem import SharedProblem, check_geometry, shared_geometry
 from .rank_spectral import eigenmap
-from .row_output import write_rows
 from .row_sources import open_rows
+from .row_vectors import check_metric_of_ranks
 from .shared_map import SharedMap
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RankMap:
-    """The part of a fitted map that a rank owns, and how the fit went.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (own, d)
-        The positions of the own points.
-    ids : array of int64, shape (own,)
-        The row of the table of each own point.
-    loss : float
-        Final loss, the same on all ranks.
-    loss_curve : ndarray of shape (m, 2)
-        Iteration and loss at each of m evaluations.
-    n_iter : int
-    knn_recall : float
-        Fraction of the true neighbours that the search found, measured on a sample.
-    remaining_gain : float
-        As `remaining_gain_` of a method.
-    """
-
-    rows: Array
-    ids: Array
-    loss: float
-    loss_curve: Array
-    n_iter: int
-    knn_recall: float
-    remaining_gain: float
-    shared: SharedMap
-
-    def __repr__(self) -> str:
-        return f"<{len(self.rows):,} of {self.shared.partition.n:,} points of a map, loss {self.loss:.4g}>"
-
-    def gather(self) -> Array | None:
-        """Return the whole map (n, d), rows in the order of the table, on rank 0, and None on the others.
-
-        All ranks must call this method.
-        """
-        return in_input_order(self.shared, self.rows, self.ids)
-
-    def write(self, path: str | Path) -> None:
-        """Write the map in blocks of rows as Zarr, Parquet or NPY (see `write_rows`); all ranks must call it."""
-        write_rows(self.shared.group, path, self.rows, self.ids, self.shared.partition.n)
 
 
 def fit(
@@ -133,7 +90,8 @@ def fit(
     made = recipe(method, n)
     group.require_equal("the method", repr(method))
     group.require_equal("the shape of the table", [n, D])
-    table: Any = source if n_columns is None else Principal(group, source, n_columns, plan.n_threads)
+    reduced = None if n_columns is None else Principal(group, source, n_columns, plan.n_threads)
+    table: Any = source if reduced is None else reduced
     found = find_neighbors(
         group, table, plan.n_neighbors, method.metric, n_threads=plan.n_threads, min_recall=made.recall,
         row_memory=row_memory,
@@ -146,13 +104,12 @@ def fit(
         loss.objective, shared_geometry(plan.geometry, shared), engine, Y0, plan.schedule, plan.rule, found.recall,
         shared=shared, ids=found.ids,
     )  # fmt: skip
-    Y = problem.optimize(callbacks=method.callbacks)
+    problem.optimize(callbacks=method.callbacks)
     if group.rank == 0:
         report_remaining_gain(problem, method.n_iter, method.verbose)
-    curve = problem.loss_curve
-    return RankMap(
-        Y, found.ids, float(curve[-1, 1]), curve, problem.n_iter, found.recall, problem.remaining_gain, shared
-    )
+    rows = OwnVectors(found.partition, found.rows, found.vectors, plan.n_threads)
+    axes = None if reduced is None else reduced.axes
+    return RankMap.of(problem, found.ids, TablePlacement(problem, rows, made, axes, D))
 
 
 def _checked_plan(method: Any, n: int, group: Group) -> tuple[FitPlan, int]:
@@ -164,9 +121,16 @@ def _checked_plan(method: Any, n: int, group: Group) -> tuple[FitPlan, int]:
             f'engine={method.engine!r} with device={method.device!r} does not run over ranks; use engine="auto" and'
             ' device="cpu"'
         )
-    if method.n_columns > 3:
-        raise ValueError(f"n_components={method.n_components} is too large over ranks, which use a mesh; use 1, 2 or 3")
+    if (excess := method.n_columns - 3) > 0:
+        raise ValueError(
+            f"n_components={method.n_components} is too large over ranks, which use a mesh in at most 3 dimensions; use"
+            f" at most {method.n_components - excess}"
+        )
+    check_metric_of_ranks(method.metric)
     plan = method.fit_plan(n)
+    check_geometry(plan.geometry)
+    if type(plan.rule) not in (Momentum, GradientDescent):  # others use sums over all points
+        raise ValueError(f"optimizer={plan.rule!r} is not supported over ranks; use Momentum() or GradientDescent()")
     seed = method.random_state
     if not (seed is None or is_integer(seed)):
         raise ValueError(f"random_state must be an integer or None over ranks, got {seed!r}")

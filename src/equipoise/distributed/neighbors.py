@@ -53,6 +53,8 @@ class RankNeighbors:
         Fraction of the true neighbours that were found, estimated on a sample; 1.0 if all pairs were compared.
     rows : array of shape (count, D)
         The own rows, in the order of positions, float32 or float64.
+    vectors : RowVectors
+        How rows become the vectors that were compared.
     """
 
     partition: Partition
@@ -61,6 +63,7 @@ class RankNeighbors:
     distances: Array
     recall: float
     rows: Array
+    vectors: RowVectors
 
     def __repr__(self) -> str:
         (m, k), n = self.indices.shape, self.partition.n
@@ -146,12 +149,12 @@ def _find(
     own.share_ranks(group)
     if exact:
         indices, d2 = BatchSearch(group, own, k, 1).search()
-        return RankNeighbors(partition, ids, indices, vectors.distances(d2), 1.0, rows)
+        return RankNeighbors(partition, ids, indices, vectors.distances(d2), 1.0, rows, vectors)
     truth, true_d2 = true_neighbors(group, own, seen.measured, at, k)
     reach = own.reach(group, own.cell_of(at), own.cell_of(truth), min_recall)
     indices, d2 = BatchSearch(group, own, k, reach).search()
     recall = _recall(group, partition, at, d2, true_d2[:, -1])
-    return RankNeighbors(partition, ids, indices, vectors.distances(d2), recall, rows)
+    return RankNeighbors(partition, ids, indices, vectors.distances(d2), recall, rows, vectors)
 
 
 def _positions_of(group: Group, ids: Array, positions: Array) -> Array:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._types import Matrix
-from ..affinities.builders import RECALL
-from ..affinities.perplexity import resolve_perplexity
+from .._types import Array, Matrix
+from ..affinities.builders import RECALL, width
+from ..affinities.fuzzy import memberships
+from ..affinities.locally_linear import lle_weights
+from ..affinities.perplexity import conditional_sparse, resolve_perplexity
 from ..arrays.csr import with_values
 from ..kernels import Kernel
 from ..methods.double import DKLLE
 from ..methods.sne import SNE, NeighborEmbedding
 from ..methods.umap import UMAP
 from ..neighbors.search import MIN_RECALL
-from ..objectives import ConditionalKL, DoubleKernelLLE, Objective
-from .affinities import conditional_of_ranks, fuzzy_union_of_ranks
+from ..neighbors.vectors import is_euclidean
+from ..objectives import DoubleKernelLLE, Objective
+from .affinities import NewNeighbors, by_position, conditional_of_ranks, fuzzy_union_of_ranks, squared_rows
 from .group import Group
 from .halo import Halo
 from .neighbors import RankNeighbors
-from .rank_matrix import add_transpose
+from .rank_matrix import add_transpose, rows_of_equal_length
 from .reconstruction import lle_matrix_of_ranks, weights_of_ranks
 from .shared_map import SharedMap
+from .underflowing_rows import SharedConditionalKL
+
+TWO_POINTS = np.array([[0.0, 0.5], [0.5, 0.0]])  # affinities, to ask a method for its loss
 
 
 class RankLoss(NamedTuple):
@@ -41,6 +48,17 @@ class Recipe(Protocol):
 
     def loss(self, found: RankNeighbors, shared: SharedMap, kernel: Kernel) -> RankLoss:
         """Return the loss of the own rows; all ranks call this function."""
+        ...
+
+    def new_neighbors(self, n: int) -> int:
+        """Return the number of neighbours of a new row among n fitted rows."""
+        ...
+
+    def new_affinities(self, found: NewNeighbors, fetch_rows: Callable[[Array], Array], n_threads: int) -> Matrix:
+        """Return the affinities of new rows, CSR (m, n), whose columns are positions; all ranks call this function.
+
+        `fetch_rows` returns the fitted rows at some positions, ascending; all ranks call it too.
+        """
         ...
 
 
@@ -63,6 +81,13 @@ def _refuse(method: Any, **expected: Any) -> None:
 @recipe.register
 def _(method: NeighborEmbedding, n: int) -> Recipe:
     _refuse(method, affinity="gaussian", h=None, g=None)
+    if not hasattr(method.objective_on(TWO_POINTS), "over"):
+        name, remedy = (
+            ("alpha", "alpha < 1") if hasattr(method, "alpha") else ("divergence", "a divergence with a limit")
+        )
+        raise ValueError(
+            f"{name}={getattr(method, name)!r} compares all pairs, which is not supported over ranks; use {remedy}"
+        )
     return Joint(method, n)
 
 
@@ -80,7 +105,7 @@ def _(method: UMAP, n: int) -> Recipe:
 
 @recipe.register
 def _(method: DKLLE, n: int) -> Recipe:
-    _refuse(method, bandwidth=np.inf)
+    _refuse(method, bandwidth=np.inf, **({} if is_euclidean(method.metric) else {"metric": "euclidean"}))
     return Reconstruction(method)
 
 
@@ -97,12 +122,17 @@ class Joint:
         S.data /= np.float32(2 * found.partition.n)
         halo = Halo(shared.group, found.partition, S.indices)
         P = halo.localized(S)
-        objective = self.method.objective_on(P)
-        if not hasattr(objective, "over"):
-            raise ValueError(
-                f"{type(objective).__name__} is not supported over ranks; use an Alpha divergence with alpha < 1"
-            )
+        objective: Any = self.method.objective_on(P)
         return RankLoss(objective.over(shared), P, halo)
+
+    def new_neighbors(self, n: int) -> int:
+        return width(self.perplexities, n)
+
+    def new_affinities(self, found: NewNeighbors, fetch_rows: Callable[[Array], Array], n_threads: int) -> Matrix:
+        D2 = squared_rows(found)
+        if len(found.rows):
+            D2 = conditional_sparse(D2, self.perplexities, np.float64, n_threads)[0]
+        return by_position(found, D2)
 
     def _sums(self, found: RankNeighbors, shared: SharedMap) -> tuple[Matrix, Matrix]:
         """Return the own rows of the conditional affinities P and of P + Pᵀ."""
@@ -119,7 +149,7 @@ class Conditional(Joint):
         P, S = self._sums(found, shared)
         halo = Halo(shared.group, found.partition, S.indices)
         A = halo.localized(S)
-        return RankLoss(ConditionalKL.of_sums(halo.localized(P), A, kernel, shared), A, halo)
+        return RankLoss(SharedConditionalKL.of_sums(halo.localized(P), A, kernel, shared), A, halo)
 
 
 class FuzzyUnion:
@@ -136,6 +166,15 @@ class FuzzyUnion:
         halo = Halo(shared.group, found.partition, mu.indices)
         local = halo.localized(mu)
         return RankLoss(self.method.objective_on(local).over(shared), local, halo)  # type: ignore[attr-defined]
+
+    def new_neighbors(self, n: int) -> int:
+        return min(int(self.method.n_neighbors), n) - 1
+
+    def new_affinities(self, found: NewNeighbors, fetch_rows: Callable[[Array], Array], n_threads: int) -> Matrix:
+        D2 = squared_rows(found)
+        if len(found.rows):
+            D2 = memberships(D2, found.indices.shape[1] + 1, np.float64, n_threads)
+        return by_position(found, D2)
 
 
 class Reconstruction:
@@ -154,3 +193,14 @@ class Reconstruction:
         halo = Halo(group, partition, np.concatenate([M.indices, edges.indices]))
         objective = DoubleKernelLLE.of_rows(halo.localized(M), kernel, shared)
         return RankLoss(objective, halo.localized(edges), halo)
+
+    def new_neighbors(self, n: int) -> int:
+        return min(int(self.method.n_neighbors), n - 1)
+
+    def new_affinities(self, found: NewNeighbors, fetch_rows: Callable[[Array], Array], n_threads: int) -> Matrix:
+        near, (m, k), n = np.unique(found.indices), found.indices.shape, found.partition.n
+        X = fetch_rows(near)
+        if not m:
+            return rows_of_equal_length(np.empty((0, k)), found.indices, n)
+        W = lle_weights(X, np.searchsorted(near, found.indices), rows=found.rows, reg=self.method.reg)
+        return rows_of_equal_length(W.data.reshape(m, k), near[W.indices].reshape(m, k), n)

@@ -22,10 +22,13 @@ from .shared_map import SharedMap
 
 
 class RankPlacement(HostPlacement):
-    """Host memory, with sums over the points of all ranks."""
+    """Host memory, with sums over the points of all ranks, and edges to points of other ranks."""
 
-    def __init__(self, sums: PointSums):
-        self.sums = sums
+    def __init__(self, sums: PointSums, column_points: Callable[[Array], Array]):
+        self.sums, self._column_points = sums, column_points
+
+    def column_points(self, Y: Array) -> Array:
+        return self._column_points(Y)
 
 
 class RankGrid(Grid):
@@ -48,8 +51,8 @@ class RankGrid(Grid):
     def __init__(self, shared: SharedMap, halo: Halo, n_threads: int, tol: float):
         super().__init__(n_threads, tol)
         self.shared, self.halo = shared, halo
-        self.placement = RankPlacement(shared)  # type: ignore[misc]
-        self._patterns: dict[int, tuple[Matrix, _core.Csr]] = {}
+        self.placement = RankPlacement(shared, self.extended)  # type: ignore[misc]
+        self._patterns: dict[int, tuple[Array, _core.Csr]] = {}
         self._extended: tuple[Array | None, Array | None] = None, None
 
     @property
@@ -70,11 +73,11 @@ class RankGrid(Grid):
 
     def pattern(self, A: Matrix) -> _core.Csr:
         """Return the pattern of A (own, size) as a square one, in which the points of other ranks have no entries."""
-        known = self._patterns.get(id(A))
-        if known is None or known[0] is not A:
+        known = self._patterns.get(id(A.indices))  # matrices with the same pattern share this array
+        if known is None or known[0] is not A.indices:
             indptr = np.full(self.halo.size + 1, A.indptr[-1], np.int64)
             indptr[: len(A.indptr)] = A.indptr
-            known = self._patterns[id(A)] = A, _core.Csr(indptr, A.indices, self.halo.size)
+            known = self._patterns[id(A.indices)] = A.indices, _core.Csr(indptr, A.indices, self.halo.size)
         return known[1]
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Array, Callback
 from ..engines import engine_settings
-from ..geometry import Flat, Geometry
+from ..geometry import Directions, Flat, Geometry, Sphere
 from ..optimize.descent import State, split_callbacks
 from ..optimize.gradient_steps import GradientSteps
 from ..optimize.rules import check_n_iter
@@ -29,15 +29,19 @@ class SharedFlat(Flat):
         return np.asarray(U - self._shared.mean(U).astype(U.dtype))
 
 
+def check_geometry(geometry: Geometry) -> None:
+    """Raise ValueError unless maps in a geometry can be fitted over ranks."""
+    if not ((geometry.centred_flat and isinstance(geometry, Flat)) or type(geometry) in (Sphere, Directions)):
+        raise ValueError(
+            f'geometry={geometry!r} is not supported over ranks; use geometry="plane" or "sphere", or fit on one'
+            " machine"
+        )
+
+
 def shared_geometry(geometry: Geometry, shared: SharedMap) -> Geometry:
     """Return a geometry whose steps are those of all ranks together; raise ValueError if there is none."""
-    if geometry.centred_flat and isinstance(geometry, Flat):
-        return SharedFlat(geometry, shared)
-    if geometry.pairs is None and type(geometry).__name__ in ("Sphere", "Directions"):
-        return geometry  # a step moves every point by itself
-    raise ValueError(
-        f'geometry={geometry!r} is not supported over ranks; use geometry="plane" or "sphere", or fit on one machine'
-    )
+    check_geometry(geometry)
+    return SharedFlat(geometry, shared) if isinstance(geometry, Flat) else geometry  # which moves points by themselves
 
 
 class SharedSteps(GradientSteps):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._plural import plural
 from .._types import Array
 from ..data.read.decode_errors import decoding
 from .parquet_rows import ParquetRows
@@ -57,7 +58,7 @@ class CheckedRows:
         return block
 
 
-def open_rows(source: Any, *, key: str | None = None, columns: list[str] | None = None) -> RowSource:
+def open_rows(source: Any, *, key: str | None = None, columns: list[str] | None = None, min_rows: int = 2) -> RowSource:
     """Return a table that is read in blocks of rows, without reading it.
 
     Parameters
@@ -72,6 +73,8 @@ def open_rows(source: Any, *, key: str | None = None, columns: list[str] | None 
         path of the array in it. For Parquet: a column of lists that contains the vectors.
     columns : list of str, optional
         For Parquet: the numeric columns to use; all by default.
+    min_rows : int, default=2
+        The number of rows that the table needs at least.
 
     Returns
     -------
@@ -80,8 +83,9 @@ def open_rows(source: Any, *, key: str | None = None, columns: list[str] | None 
     """
     found = _open_path(Path(source), key, columns) if isinstance(source, str | Path) else _open_object(source, key)
     n, D = found.shape
-    if n < 2 or D < 1:
-        raise ValueError(f"{found.name} has shape {found.shape}; a table needs at least 2 rows and 1 column")
+    if n < min_rows or D < 1:
+        need = plural(min_rows, "row")
+        raise ValueError(f"{found.name} has shape {found.shape}; a table needs at least {need} and 1 column")
     return CheckedRows(found)
 
 

@@ -19,6 +19,28 @@ from .group import Group
 from .partition import Partition
 
 
+def _row_totals(indptr: Array, terms: Array) -> Array:
+    """Return the sum over each row of one term per stored entry, for the rows that `indptr` (rows + 1,) delimits."""
+    sums = np.zeros(len(indptr) - 1)
+    filled = np.flatnonzero(np.diff(indptr))
+    sums[filled] = np.add.reduceat(terms, indptr[filled]) if filled.size else 0.0
+    return sums
+
+
+class SharedEntrySum:
+    """A sum over the stored entries of the rows of all ranks: first of each row, then of blocks of rows."""
+
+    def __init__(self, shared: SharedMap, A: Matrix, start: float):
+        self._shared, self._A, self._start, self._terms = shared, A, start, np.zeros(A.nnz)
+
+    def add(self, part: slice, x: Array) -> None:
+        self._terms[part] = x
+
+    def total(self) -> float:
+        """Return the sum; all ranks call this method."""
+        return self._start + self._shared.total(_row_totals(self._A.indptr, self._terms))
+
+
 class SharedMap:
     """Reductions over all points of a map, of which this rank holds the rows `partition.own`.
 
@@ -49,7 +71,9 @@ class SharedMap:
         return self.add_blocks(sums)
 
     def total(self, x: Any) -> float:
-        return float(self.columns(np.asarray(x).reshape(len(x), -1)).sum())
+        x = np.asarray(x)
+        width = int(np.prod(x.shape[1:], dtype=np.int64))  # not −1: this rank may have no points
+        return float(self.columns(x.reshape(len(x), width)).sum())
 
     def mean(self, U: Array) -> Array:
         """Return the mean row (d,) of the map U, in float64."""
@@ -66,10 +90,11 @@ class SharedMap:
                 values = f(values)
             else:
                 values[~positive], values[positive] = 0.0, f(values[positive])
-            filled = np.flatnonzero(np.diff(indptr))
-            if filled.size:
-                sums[first + filled] = np.add.reduceat(values, indptr[filled] - indptr[0])
+            sums[first : first + step] = _row_totals(indptr - indptr[0], values)
         return self.total(sums)
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> SharedEntrySum:
+        return SharedEntrySum(self, A, start)
 
     def maximum(self, value: float) -> float:
         return float(self.group.all_reduce(np.array([value], dtype=np.float64), "max")[0])

@@ -22,6 +22,18 @@ class Field(NamedTuple):
     gradient: Array  # (n, d), or (n, m, d)
 
 
+class EntrySum(Protocol):
+    """A sum over the stored entries of a matrix, to which parts are added one after the other."""
+
+    def add(self, part: slice, x: Any) -> None:
+        """Add the values x of a slice of the stored entries; parts are in order."""
+        ...
+
+    def total(self) -> Any:
+        """Return the sum over the entries of all processes."""
+        ...
+
+
 class PointSums(Protocol):
     """Reductions over all points of a map, given the rows that this process holds."""
 
@@ -35,6 +47,10 @@ class PointSums(Protocol):
 
     def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
         """Return Σ f(a) over the positive entries a of the rows of a matrix."""
+        ...
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> EntrySum:
+        """Return an empty sum over the stored entries of the rows of a matrix; the number `start` is added to it."""
         ...
 
     def maximum(self, value: float) -> float:
@@ -73,6 +89,10 @@ class Placement(Protocol):
 
     def indices_where(self, mask: Any) -> Any:
         """Return the indices at which a mask (n,) is true; the caller loops over them on the host."""
+        ...
+
+    def column_points(self, Y: Any) -> Any:
+        """Return the points to which the columns of the edges of Y refer: Y, if this process holds all points."""
         ...
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:

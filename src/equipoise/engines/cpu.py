@@ -18,6 +18,19 @@ from .base import Engine, PlannedStep, PointSums, StepPlan
 from .tables import Table, edge_table, kernel_table
 
 
+class RunningSum:
+    """A sum over all entries of a matrix that this process holds."""
+
+    def __init__(self, start: float):
+        self._total: Any = start
+
+    def add(self, part: slice, x: Any) -> None:
+        self._total += total(x)
+
+    def total(self) -> Any:
+        return self._total
+
+
 class WholeMap:
     """Reductions of a process that holds all points."""
 
@@ -29,6 +42,9 @@ class WholeMap:
 
     def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
         return sum_positive(A, f)
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> RunningSum:
+        return RunningSum(start)
 
     def maximum(self, value: float) -> float:
         return value
@@ -43,7 +59,7 @@ class WholeMap:
         return bool(array_namespace(U).isfinite(U).all())
 
 
-WHOLE_MAP = WholeMap()
+WHOLE_MAP: PointSums = WholeMap()
 
 
 class HostPlacement:
@@ -57,6 +73,9 @@ class HostPlacement:
 
     def indices_where(self, mask: Any) -> Array:
         return to_numpy(mask).nonzero()[0]
+
+    def column_points(self, Y: Array) -> Array:
+        return Y
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return first(), second()
@@ -179,7 +198,7 @@ class CpuEngine:
 def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
     """Return the charges in float64 twice: in their original shape, and as columns (n, m); by default all are 1."""
     c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-    return c, np.ascontiguousarray(c.reshape(n, -1))
+    return c, np.ascontiguousarray(c.reshape(n, int(np.prod(c.shape[1:]))))  # not −1: n may be 0
 
 
 class CompiledKernels:

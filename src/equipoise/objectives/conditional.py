@@ -19,7 +19,7 @@ from ..engines import Engine, Placement
 from ..engines.base import PointSums
 from ..geometry import Pairs
 from ..kernels import Kernel
-from .base import Balance
+from .base import Balance, FrozenForce
 
 UNDERFLOW = 1e-30  # Z_i below this underflows in float32: the row is then summed from logarithms
 
@@ -65,10 +65,15 @@ class ConditionalKL:
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = xp.log(xp.where(underflows, 1.0, Z))
-        for i in engine.placement.indices_where(underflows):
-            log_Z[i] = self._add_underflowing_row(to_numpy(Y), int(i), repulsion, engine.pairs)
+        self._add_underflowing_rows(Y, underflows, (repulsion, log_Z), engine)
         value = self.negative_entropy - psi / 2 + engine.placement.sums.total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
+
+    def _add_underflowing_rows(self, Y: Array, underflows: Array, results: tuple[Array, Array], engine: Engine) -> None:
+        """Set log Z, the second of `results`, where Z underflows, and add the forces to the first, the repulsion."""
+        repulsion, log_Z = results
+        for i in engine.placement.indices_where(underflows):
+            log_Z[i] = self._add_underflowing_row(to_numpy(Y), int(i), repulsion, engine.pairs)
 
     def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array, pairs: Pairs | None) -> float:
         """Return log Z_i of a point i whose Z_i underflows, and add its forces to `repulsion`.
@@ -103,7 +108,7 @@ class ConditionalKL:
         other.affinities, other._A = change(self.affinities), change(self._A)
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point has its own row p_{j|i} = p_{i|j} and its own Z_i; the Z_j of the map do not change.
@@ -111,10 +116,10 @@ class ConditionalKL:
         charge = _inverse(engine.field(Y, self.kernel).potential)
         ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
 
-        def force(targets: Array, P: Matrix) -> Array:
+        def force(targets: Array, P: Matrix, near: Array) -> Array:
             own = ones(targets)
             push = own.gradient * _inverse(own.potential)[:, None] + inverse(targets).gradient
-            return 4 * exaggeration * engine.edges_to(targets, Y, P, self.kernel, -1.0) - push
+            return 4 * exaggeration * engine.edges_to(targets, near, P, self.kernel, -1.0) - push
 
         return force
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 
 import numpy as np
@@ -14,7 +13,7 @@ from ..arrays.namespace import array_like, array_namespace
 from ..engines import Engine, Placement
 from ..engines.base import LinearForce, PointSums
 from ..kernels import Kernel
-from .base import Balance
+from .base import Balance, FrozenForce
 
 
 def _sum(x: Array) -> float:
@@ -63,15 +62,17 @@ class CrossEntropy:
         other.affinities = affinities
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         The map acts on a new point, but not the reverse: μ_ij is the affinity w_ij of the new point, not symmetrised.
         """
         field = engine.freeze(Y, self.apart)
 
-        def force(targets: Array, W: Matrix) -> Array:
-            pull = engine.edges_to(targets, Y, W, self.kernel, -1.0) + engine.edges_to(targets, Y, W, self.apart, 0.0)
+        def force(targets: Array, W: Matrix, near: Array) -> Array:
+            pull = engine.edges_to(targets, near, W, self.kernel, -1.0) + engine.edges_to(
+                targets, near, W, self.apart, 0.0
+            )
             return 4 * exaggeration * pull - 2 * field(targets).gradient
 
         return force
@@ -143,18 +144,18 @@ class EffectiveCrossEntropy:
         other.affinities, other.charges = affinities, charges
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point has its own degree; the degrees of the map do not change.
         """
-        c = self.negatives / Y.shape[0]
+        c = self.negatives / engine.placement.sums.count(Y)
         ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
 
-        def force(targets: Array, W: Matrix) -> Array:
+        def force(targets: Array, W: Matrix, near: Array) -> Array:
             gradient = ones(targets).gradient
             push = array_like(gradient, row_sums(W))[:, None] * gradient + weighted(targets).gradient
-            return 4 * exaggeration * engine.edges_to(targets, Y, W, self.kernel, -1.0) - c * push
+            return 4 * exaggeration * engine.edges_to(targets, near, W, self.kernel, -1.0) - c * push
 
         return force
 

@@ -25,7 +25,7 @@ from ..arrays.namespace import array_like, array_namespace, total
 from ..engines import Engine, Placement
 from ..engines.base import PointSums
 from ..kernels import Kernel, Squared
-from .base import Balance
+from .base import Balance, FrozenForce
 
 
 def _at_zero(kernel: Kernel) -> float:
@@ -95,15 +95,15 @@ class DoubleKernelLLE:
         other._pull, other._push = change(self._pull), change(self._push)
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         New points are reconstructed from points of the map, but not the reverse, so that M_ij = −w_ij.
         """
-        n, field = Y.shape[0], engine.freeze(Y, self.kernel)
+        n, field = engine.placement.sums.count(Y), engine.freeze(Y, self.kernel)
 
-        def force(targets: Array, W: Matrix) -> Array:
-            pull = engine.edges_to(targets, Y, W, self.kernel, 0.0)
+        def force(targets: Array, W: Matrix, near: Array) -> Array:
+            pull = engine.edges_to(targets, near, W, self.kernel, 0.0)
             return 4 * exaggeration * pull - 2 / n * field(targets).gradient
 
         return force
@@ -174,7 +174,7 @@ class DoubleKernelPCA:
         other.affinities, other._sums = affinities, sums
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point has its own row of K_X; the means of the map do not change.
@@ -184,11 +184,11 @@ class DoubleKernelPCA:
         squared, ones = engine.freeze(Y, self._squared), engine.freeze(Y, self.kernel)
         charged = engine.freeze(Y, self.kernel, rho)
 
-        def force(targets: Array, K: Matrix) -> Array:
+        def force(targets: Array, K: Matrix, near: Array) -> Array:
             phi, gradient = ones(targets)
             own = (array_like(phi, row_sums(K)) - phi) / n
             centring = (own - mu)[:, None] * gradient + charged(targets).gradient
-            pull = engine.edges_to(targets, Y, K, self.kernel, 0.0)
+            pull = engine.edges_to(targets, near, K, self.kernel, 0.0)
             return 8 * exaggeration * pull - 2 * squared(targets).gradient - 4 * centring
 
         return force

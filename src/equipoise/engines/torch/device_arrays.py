@@ -53,6 +53,9 @@ class DevicePlacement:
             return ()
         return to_numpy(mask).nonzero()[0]
 
+    def column_points(self, Y: Any) -> Any:
+        return Y
+
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return self._graph.concurrently(first, second) if self._graph.recording else (first(), second())
 
