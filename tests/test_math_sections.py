@@ -194,7 +194,7 @@ def test_section_11_force_on_a_new_point(X, Y):
     at = np.array([[0.3, -0.4]])
     k, own = 1 / (1 + cdist(at, Y, "sqeuclidean")), 1 / (1 + cdist(Y, Y, "sqeuclidean"))
     Z = own.sum() - N
-    force = problem.objective.freeze(Y, problem.engine)(at, sparse.csr_matrix(p))
+    force = problem.objective.freeze(Y, problem.engine)(at, sparse.csr_matrix(p), Y)
     # −∇ of (1) for the pairs of the new point: 4 Σ_j (p/n) (k'/k)(y − y_j) − (4/Z) Σ_j k' (y − y_j)
     pair = 4 * (p / N) * -k + 4 / Z * k**2
     assert_allclose(force, pair.sum() * at - pair @ Y, rtol=1e-9)

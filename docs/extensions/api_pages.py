@@ -24,6 +24,7 @@ MODULES = (
     "equipoise.neighbors",
     "equipoise.affinities",
     "equipoise.anndata",
+    "equipoise.distributed",
 )
 ELSEWHERE = {"equipoise.neighbors": ("Graph",)}  # public names of a module without __all__ that are defined elsewhere
 

@@ -15,6 +15,7 @@
 #include "primitives/negatives.hpp"
 #include "primitives/polar_mesh.hpp"
 #include "primitives/polar_near.hpp"
+#include "primitives/rank_steps.hpp"
 #include "primitives/sampled.hpp"
 #include "stress.hpp"
 
@@ -35,6 +36,7 @@ template <class R> constexpr Ops<R> make_ops() {
     ops.polar_gradient = polar_gradient<R>;
     ops.field_offsets = field_offsets<R>;
     ops.spread = spread<R>;
+    ops.spread_integers = spread_integers<R>;
     ops.convolve = convolve<R>;
     ops.gather = gather<R>;
     ops.near = near<R>;
@@ -59,6 +61,9 @@ constexpr Backend make_backend() {
     backend.negatives_step = negatives_step;
     backend.sampled_pairs_step = sampled_pairs_step;
     backend.center = center;
+    backend.move_rows = move_rows;
+    backend.shift_rows = shift_rows;
+    backend.block_sums = block_sums;
     backend.sum_all = sum_all;
     backend.pair_distances = pair_distances;
     backend.condensed_distances = condensed_distances;

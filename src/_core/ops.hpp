@@ -36,6 +36,8 @@ template <class R> struct Ops {
                           int threads);
     // Spread charges (n, m) to the mesh (m, nodes).
     void (*spread)(const Mesh &, Points<R> Y, Charges, R *grid, int threads);
+    // The same as integers, in units of 1/unit.
+    void (*spread_integers)(const Mesh &, Points<R> Y, Charges, double unit, std::int64_t *grid, int threads);
     // Convolve a grid (m, nodes) with a kernel in place; primitives/fourier.hpp gives the order of its frequencies.
     void (*convolve)(const Mesh &, const R *frequencies, int m, R *grid, int threads);
     // Interpolate a potential on the mesh (m, nodes), and half its gradient, at the points.
@@ -84,6 +86,11 @@ struct Backend {
                                float *due, Points<float> Y, float *out, int threads);
     // Write U minus its mean row to `out`, which may be U.
     void (*center)(Points<float> U, float *out, int threads);
+    // Parts of a step that a process makes for its own points; primitives/rank_steps.hpp.
+    void (*move_rows)(const Step &, double pull, double push, const double *edges, const double *half_gradient,
+                      const MovingMap &, double *sums, int threads);
+    void (*shift_rows)(const float *row, std::int64_t n, int d, float *U, float *boxes, int threads);
+    void (*block_sums)(const double *x, std::int64_t n, int m, double *sums, int threads);
     double (*sum_all)(const double *x, std::int64_t n, int threads);
     // Squared Euclidean distances d2 (n, k) between points i and neighbors[i, t], for `count` points i in `rows`. If points
     // near each other follow each other, their neighbours are in the cache.

@@ -15,6 +15,7 @@ constexpr int TABLE_BITS = 17;        // mantissa bits inside a segment of a tab
 constexpr int FIXED_POINT_BITS = 40;  // fractional bits of a charge on an integer mesh (the GPU engine), at most
 constexpr int VECTOR_BYTES = 32;      // of a SIMD vector, the same in every instruction set
 constexpr int RANK_TILE = 64;         // approximate distances per tile of the ranks: 8 groups of 8
+constexpr std::int64_t STEP_BLOCK = 1024;  // points per block: sums over a map add the sums of these blocks in order
 constexpr int PANEL = 8;              // points per panel of the neighbour search
 
 // Points (n, d), row by row.

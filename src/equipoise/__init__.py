@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import affinities, anndata, divergences, geometry, kernels, neighbors, pair_losses, spaces
+from . import affinities, anndata, distributed, divergences, geometry, kernels, neighbors, pair_losses, spaces
 from ._version import __version__
 from ._warn import UnfinishedWarning
 from .canonical import canonical_form
@@ -81,6 +81,7 @@ __all__ = [
     "axis_loadings",
     "canonical_form",
     "compare",
+    "distributed",
     "divergences",
     "estimate_memory",
     "evaluate",

@@ -231,7 +231,7 @@ def test_forces_on_new_points_match_finite_differences(P, rng, divergence):
         q = kernel.value(((targets[:, None] - Y) ** 2).sum(axis=2)) / Z
         return 2 * (f(p, q, dense, Q) - mean * q).sum()
 
-    force = joint_objective(P, kernel, divergence).freeze(Y, Reference())(new, rows)
+    force = joint_objective(P, kernel, divergence).freeze(Y, Reference())(new, rows, Y)
     assert relative_error(-force, differences(potential, new)) < 1e-5
 
 

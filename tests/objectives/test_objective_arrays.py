@@ -70,8 +70,8 @@ def test_forces_on_new_points_match_numpy_in_every_library(library, method, rng)
         return
     Y, new = (objective.kernel.length * rng.standard_normal((n, 2)) for n in (len(X), 5))
     P = sparse.random(5, len(X), 0.2, format="csr", random_state=0)
-    expected = objective.freeze(Y, Reference(), 2.0)(new, P)
-    found = objective.to(engine.placement).freeze(library(Y), engine, 2.0)(library(new), P)
+    expected = objective.freeze(Y, Reference(), 2.0)(new, P, Y)
+    found = objective.to(engine.placement).freeze(library(Y), engine, 2.0)(library(new), P, library(Y))
     assert_close(found, expected, library)
 
 

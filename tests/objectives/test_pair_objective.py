@@ -202,7 +202,7 @@ def test_force_on_a_new_point_is_that_of_a_fitted_one(K, Y, negatives):
     rest = np.arange(1, N)
     K_rest = K[rest][:, rest].tocsr()
     frozen = PairObjective(K_rest, StudentT(), LogLikelihood(), negatives).freeze(Y[rest], Reference())
-    force = frozen(Y[:1], K[[0]][:, rest].tocsr())
+    force = frozen(Y[:1], K[[0]][:, rest].tocsr(), Y[rest])
     if negatives is None:  # with negatives, the fit also changes n and the degrees of the others
         balance = objective.balance(Y, Reference(), loss=False)
         assert_allclose(force[0], (balance.attraction + balance.repulsion)[0], rtol=1e-8)

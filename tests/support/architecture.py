@@ -44,6 +44,7 @@ LAYERS = {
     "problems": "loss + start + optimiser, unsolved",
     "memory": "how much memory a fit needs",
     "methods": "the estimators, a class each",
+    "distributed": "several processes and machines: ranks, their collectives, and how they are started",
     "views": "arrays in, figures and pages out",
     "store": "fitted methods as files",
     "canonical": "canonical forms of surfaces",

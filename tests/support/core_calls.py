@@ -115,6 +115,8 @@ def mesh_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         grid = np.zeros(2 * nodes + _core.MESH_PADDING, dtype)
         out = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, d)), "threads": 2}
         yield "spread", {"mesh": mesh(*size), "Y": Y, "charges": charges, "grid": grid, "threads": 2}
+        whole = {"unit": 2.0**20, "grid": np.zeros(grid.shape, np.int64)}
+        yield "spread_integers", {"mesh": mesh(*size), "Y": Y, "charges": charges, **whole, "threads": 2}
         yield "gather", {"mesh": mesh(*size), "Y": Y, "grid": grid, **out}
         yield "near", {"cells": mesh(*size), **table(), "targets": Y.copy(), "Y": Y, "charges": charges, **out}
         name = "NearField32" if dtype == np.float32 else "NearField64"
@@ -199,9 +201,22 @@ def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         push = law.pop("segments")
         tables = {"pull": np.concatenate([push, push]), "push": push, **law, "level": levels}
         yield "sampled_pairs_step", {**step, **tables, **rates, **numbers}
+    yield from rank_calls(rng)
     yield "center", {"U": Y, "out": np.empty_like(Y), "threads": 2}
     yield "total", {"x": np.ones(9000), "threads": 2}
     yield "condensed_distances", {"X": Y, "out": np.empty(N * (N - 1) // 2, np.float32), "threads": 2}
+
+
+def rank_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for n, d in ((N, 2), (_core.STEP_BLOCK + 3, 3)):
+        blocks, U = -(-n // _core.STEP_BLOCK), rng.standard_normal((n, d)).astype(np.float32)
+        force = {"edges": np.ones((n, d)), "half_gradient": np.ones((n, d)), "pull": 1.0, "push": -1.0}
+        rates = dict.fromkeys(("rate", "momentum", "gain_up", "gain_down", "turned", "min_gain", "max_step"), 0.5)
+        moving = {"U": U, "velocity": np.ones_like(U), "gain": np.ones_like(U), "sums": np.empty((blocks, d))}
+        yield "move_rows", {**force, **rates, **moving, "threads": 2}
+        boxes = np.empty((blocks, 2, d), np.float32)
+        yield "shift_rows", {"row": np.ones(d, np.float32), "U": U, "boxes": boxes, "threads": 2}
+        yield "block_sums", {"x": np.ones((n, d)), "sums": np.empty((blocks, d)), "threads": 2}
 
 
 def neighbor_calls() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -142,5 +142,6 @@ void bind_affinity(nb::module_ &m);
 void bind_neighbors(nb::module_ &m);
 void bind_cells(nb::module_ &m);
 void bind_steps(nb::module_ &m);
+void bind_ranks(nb::module_ &m);
 void bind_stress(nb::module_ &m);
 void bind_geodesic(nb::module_ &m);

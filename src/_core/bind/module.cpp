@@ -58,6 +58,7 @@ NB_MODULE(_core, m) {
     bind_neighbors(m);
     bind_cells(m);
     bind_steps(m);
+    bind_ranks(m);
     bind_stress(m);
     bind_geodesic(m);
 }

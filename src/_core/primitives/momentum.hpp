@@ -7,8 +7,6 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr std::int64_t STEP_BLOCK = 1024;  // points per block: sums over a map add the sums of these blocks in order
-
 // Updates the velocity and the gains (d) of one point, where `gradient(c)` is its gradient along axis c.
 template <class R, class Gradient>
 EQ_INLINE void momentum_point(const Step &step, int d, const Gradient &gradient, R *velocity, R *gain) {

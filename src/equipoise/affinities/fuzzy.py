@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, log2
 from typing import Any
 
@@ -9,7 +10,16 @@ import numpy as np
 
 from .. import _core
 from .._types import Array, Matrix
-from ..arrays.csr import compiled_pattern, entry_rows, entry_values, is_on_device, make_csr, on_host, symmetrized
+from ..arrays.csr import (
+    compiled_pattern,
+    entry_rows,
+    entry_values,
+    is_on_device,
+    make_csr,
+    on_host,
+    symmetrized,
+    with_values,
+)
 from ..arrays.namespace import array_namespace, at_least
 from ..progress import stage
 from .perplexity import keep_entries, neighbor_ranks, require_neighbors
@@ -53,15 +63,19 @@ def membership_rows(d2: Any, k: int) -> Any:
     return xp.where(excess > 0, xp.exp(-excess / sigma), 1.0)
 
 
-def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:
-    """Return μ = W + Wᵀ − W ∘ Wᵀ for CSR weights in [0, 1]: the probability of an edge in at least one direction."""
+def fuzzy_union(W: Matrix, n_threads: int = 1, symmetrize: Callable[[Matrix, int], Matrix] = symmetrized) -> Matrix:
+    """Return μ = W + Wᵀ − W ∘ Wᵀ for CSR weights in [0, 1]: the probability of an edge in at least one direction.
+
+    `symmetrize(A, n_threads)` returns A + Aᵀ; another function than the default is for matrices in host memory whose
+    rows are divided among ranks.
+    """
     xp = array_namespace(W.data)
     with np.errstate(divide="ignore"):  # log 0 for an edge of weight 1
         log_none = xp.log1p(-xp.where(W.data < 1, W.data, 1.0))
     if is_on_device(W):
         union = W.with_data(log_none).symmetrized()
         return union.with_data(-xp.expm1(union.data))
-    union = symmetrized(make_csr(log_none, W.indices, W.indptr, W.shape), n_threads)
+    union = symmetrize(with_values(W, log_none), n_threads)
     np.negative(np.expm1(union.data, out=union.data), out=union.data)
     return keep_entries(union, union.data, union.data > 0)
 

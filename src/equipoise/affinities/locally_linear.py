@@ -112,12 +112,17 @@ def lle_weights_from_distances(
 
 def lle_matrix(W: Matrix) -> Matrix:
     """Return M = (I − W)ᵀ(I − W), CSR (n, n): tr(YᵀMY) = Σ_i ‖y_i − Σ_j w_ij y_j‖², and M 1 = 0."""
-    if not np.isfinite(W.data).all():
-        raise ValueError("the weights of the neighbours are not finite: reg is too small for these data; increase reg")
+    check_weights(W)
     A = sparse.identity(W.shape[0], format="csr") - W
     M = sparse.csr_matrix(A.T @ A)
     M.sort_indices()
     return M
+
+
+def check_weights(W: Matrix) -> None:
+    """Raise ValueError if a weight in CSR W is not finite."""
+    if not np.isfinite(W.data).all():
+        raise ValueError("the weights of the neighbours are not finite: reg is too small for these data; increase reg")
 
 
 def _feature_gram(to: Any, among: Any, kernel: KernelFunction, scale: Any) -> Any:

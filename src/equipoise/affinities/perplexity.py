@@ -86,11 +86,7 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
     if is_on_device(D2):
         return _conditional_on_device(D2, perplexities)
     if sparse.issparse(D2):
-        n = D2.shape[0]
-        require_neighbors(D2, perplexities.max())
-        values, saturated = np.empty(D2.nnz, dtype), np.zeros(n, np.uint8)
-        _core.conditional_sparse(compiled_pattern(D2), entry_values(D2), perplexities, values, saturated, n_threads)
-        P = make_csr(values, D2.indices, D2.indptr, D2.shape)
+        P, saturated = conditional_sparse(D2, perplexities, dtype, n_threads)
     else:
         n = len(D2)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
@@ -99,15 +95,33 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
     return P
 
 
+def conditional_sparse(
+    D2: Matrix, perplexities: Array, dtype: type[np.floating], n_threads: int
+) -> tuple[Matrix, Array]:
+    """Return p_{j|i} as `conditional` does, for CSR D2 (m, n), and for which rows no σ gives the perplexity, (m,)."""
+    require_neighbors(D2, perplexities.max())
+    values, saturated = np.empty(D2.nnz, dtype), np.zeros(D2.shape[0], np.uint8)
+    _core.conditional_sparse(compiled_pattern(D2), entry_values(D2), perplexities, values, saturated, n_threads)
+    return make_csr(values, D2.indices, D2.indptr, D2.shape), saturated
+
+
 def _warn_saturated(saturated: Any, perplexities: Array) -> None:
-    """Warn about rows for which no σ gives the perplexity, because too many neighbours are at the smallest distance."""
+    """Warn if a row is marked in `saturated` (n,): see `warn_saturated`."""
     if saturated.any():
-        first, count = f"row {int(saturated.argmax())}", int(saturated.sum())
-        warn(
-            f"{f'{first} has' if count == 1 else f'{count} rows (the first is {first}) have'} more neighbours at the"
-            f" smallest distance (duplicates, for example) than the perplexity {perplexities.min():g};"
-            " these neighbours get equal affinities",
-        )
+        warn_saturated(int(saturated.sum()), int(saturated.argmax()), perplexities)
+
+
+def warn_saturated(count: int, first: int, perplexities: Array) -> None:
+    """Warn about `count` rows for which no σ gives the perplexity: too many neighbours are at the smallest distance.
+
+    `first` is the index of the first of these rows.
+    """
+    row = f"row {first}"
+    warn(
+        f"{f'{row} has' if count == 1 else f'{count} rows (the first is {row}) have'} more neighbours at the"
+        f" smallest distance (duplicates, for example) than the perplexity {perplexities.min():g};"
+        " these neighbours get equal affinities",
+    )
 
 
 def _conditional_on_device(D2: Any, perplexities: Array) -> Any:

@@ -22,10 +22,59 @@ class Field(NamedTuple):
     gradient: Array  # (n, d), or (n, m, d)
 
 
+class EntrySum(Protocol):
+    """A sum over the stored entries of a matrix, to which parts are added one after the other."""
+
+    def add(self, part: slice, x: Any) -> None:
+        """Add the values x of a slice of the stored entries; parts are in order."""
+        ...
+
+    def total(self) -> Any:
+        """Return the sum over the entries of all processes."""
+        ...
+
+
+class PointSums(Protocol):
+    """Reductions over all points of a map, given the rows that this process holds."""
+
+    def count(self, U: Any) -> int:
+        """Return the number of points of the map U."""
+        ...
+
+    def total(self, x: Any) -> Any:
+        """Return the sum of all entries of x (n, ...)."""
+        ...
+
+    def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
+        """Return Σ f(a) over the positive entries a of the rows of a matrix."""
+        ...
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> EntrySum:
+        """Return an empty sum over the stored entries of the rows of a matrix; the number `start` is added to it."""
+        ...
+
+    def maximum(self, value: float) -> float:
+        """Return the largest of the values of all processes."""
+        ...
+
+    def spread(self, U: Any) -> float:
+        """Return the largest of the standard deviations of the columns of U (n, d)."""
+        ...
+
+    def squared_norm(self, x: Any) -> float:
+        """Return the sum of the squares of all entries of x (n, d)."""
+        ...
+
+    def all_finite(self, U: Any) -> bool:
+        """Return whether no entry of U (n, d) is NaN or infinite."""
+        ...
+
+
 class Placement(Protocol):
     """Moves arrays to the memory in which an engine computes, and runs operations that depend on its device."""
 
     device: str  # "cpu" or "cuda"
+    sums: PointSums  # sums over all points of a map
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
         """Return an array or a sparse matrix on the engine's device.
@@ -40,6 +89,10 @@ class Placement(Protocol):
 
     def indices_where(self, mask: Any) -> Any:
         """Return the indices at which a mask (n,) is true; the caller loops over them on the host."""
+        ...
+
+    def column_points(self, Y: Any) -> Any:
+        """Return the points to which the columns of the edges of Y refer: Y, if this process holds all points."""
         ...
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:

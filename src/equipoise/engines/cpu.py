@@ -10,24 +10,72 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from ..arrays.csr import compiled_pattern, entry_values, is_sparse
-from ..arrays.namespace import to_numpy
+from ..arrays.csr import compiled_pattern, entry_values, is_sparse, sum_positive
+from ..arrays.namespace import array_namespace, spread, to_numpy, total
 from ..geometry import Pairs
 from ..kernels import Kernel
-from .base import Engine, PlannedStep, StepPlan
+from .base import Engine, PlannedStep, PointSums, StepPlan
 from .tables import Table, edge_table, kernel_table
+
+
+class RunningSum:
+    """A sum over all entries of a matrix that this process holds."""
+
+    def __init__(self, start: float):
+        self._total: Any = start
+
+    def add(self, part: slice, x: Any) -> None:
+        self._total += total(x)
+
+    def total(self) -> Any:
+        return self._total
+
+
+class WholeMap:
+    """Reductions of a process that holds all points."""
+
+    def count(self, U: Any) -> int:
+        return int(U.shape[0])
+
+    def total(self, x: Any) -> Any:
+        return total(x)
+
+    def entry_total(self, A: Matrix, f: Callable[[Any], Any]) -> float:
+        return sum_positive(A, f)
+
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> RunningSum:
+        return RunningSum(start)
+
+    def maximum(self, value: float) -> float:
+        return value
+
+    def spread(self, U: Any) -> float:
+        return spread(U)
+
+    def squared_norm(self, x: Any) -> float:
+        return float((x**2).sum())
+
+    def all_finite(self, U: Any) -> bool:
+        return bool(array_namespace(U).isfinite(U).all())
+
+
+WHOLE_MAP: PointSums = WholeMap()
 
 
 class HostPlacement:
     """Placement in host memory: converts arrays to NumPy, and returns sparse matrices unchanged."""
 
     device = "cpu"
+    sums: PointSums = WHOLE_MAP
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
         return array if is_sparse(array) else np.asarray(to_numpy(array), dtype=dtype)
 
     def indices_where(self, mask: Any) -> Array:
         return to_numpy(mask).nonzero()[0]
+
+    def column_points(self, Y: Array) -> Array:
+        return Y
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return first(), second()
@@ -150,7 +198,7 @@ class CpuEngine:
 def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
     """Return the charges in float64 twice: in their original shape, and as columns (n, m); by default all are 1."""
     c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-    return c, np.ascontiguousarray(c.reshape(n, -1))
+    return c, np.ascontiguousarray(c.reshape(n, int(np.prod(c.shape[1:]))))  # not −1: n may be 0
 
 
 class CompiledKernels:

@@ -59,6 +59,7 @@ class Geometry:
     """
 
     pairs: Pairs | None = None
+    centred_flat = False  # flat space in which maps are centred after a step, as engines can do by themselves
 
     def resolved(self, n: int, d: int, length: float) -> Geometry:
         """Return the geometry with every size that is "auto" chosen, for n points in d dimensions.
@@ -66,6 +67,12 @@ class Geometry:
         `length` is the length of the kernel.
         """
         return self
+
+    def sized(self, n: int, d: int, length: float) -> Geometry:
+        """Return `resolved(n, d, length)`; raise ValueError if it cannot hold maps in d dimensions."""
+        geometry = self.resolved(n, d, length)
+        geometry.check(d, length)
+        return geometry
 
     def check(self, d: int, length: float) -> None:
         """Raise ValueError if maps in d dimensions cannot be computed; warn if they cannot be good.
@@ -143,6 +150,8 @@ class Flat(Geometry):
         The dimension d that `g` must have; any if None.
     """
 
+    centred_flat = True
+
     def __init__(self, g: Array | None = None, dimension: int | None = None):
         self.A = None if g is None else factor(g, "g", dimension)
 
@@ -170,6 +179,8 @@ class Placed(Flat):
 
     An example is a loss with a metric tensor g(y) that varies over the map.
     """
+
+    centred_flat = False
 
     def retract(self, U: Array) -> Array:
         return U

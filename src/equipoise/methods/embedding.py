@@ -43,6 +43,7 @@ from .estimator import (
     report_remaining_gain,
     require_memory_for_method,
 )
+from .fit_plan import FitPlan
 from .parameter_names import inherit_parameters
 
 
@@ -219,12 +220,10 @@ class Embedding(Estimator):
         return default_n_iter(n) if self.n_iter is None or shrinking else self.n_iter  # "auto" never ends such steps
 
     def resolve_early_exaggeration(self) -> float:
-        """Return early_exaggeration as a number."""
         return self.early_exaggeration
 
     def _symmetric(self, objective: Objective) -> Matrix:
-        """Return the symmetric affinities from which the spectral initial map is computed."""
-        return objective.affinities
+        return objective.affinities  # from which the spectral initial map is computed
 
     def _map_dimension(self) -> int:
         """Return the dimension of the manifold that contains the map: n_components, or one less on a sphere."""
@@ -245,14 +244,8 @@ class Embedding(Estimator):
             self._require_free_memory(X)
         data = self._input(X)
         self._record_features(X, data)
-        if (excess := self._map_dimension() - data.limit) > 0:
-            raise ValueError(
-                f"n_components={self.n_components} is too large for {data.limited_by};"
-                f" use at most {self.n_components - excess}"
-            )
-        geometry = geometry.resolved(data.n, self.n_components, kernel.length)
-        geometry.check(self.n_components, kernel.length)
-        schedule = self._schedule(data.n)
+        data.check_dimension(self.n_components, self._map_dimension())
+        geometry, schedule = geometry.sized(data.n, self.n_components, kernel.length), self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
@@ -276,6 +269,13 @@ class Embedding(Estimator):
         given = main_array(X)
         problem.output_device = given.device if name == "torch" and is_tensor(given) else None
         return problem, data, neighborhoods
+
+    def fit_plan(self, n: int) -> FitPlan:
+        """Return what a fit of n points consists of apart from the data; raise if a parameter is invalid."""
+        self.check_parameters()
+        kernel, rule = self.output_kernel(), self._rule()
+        geometry, k = self._geometry().sized(n, self.n_components, kernel.length), self._neighbors(n)
+        return FitPlan(kernel, geometry, self._schedule(n), rule, k, self._n_threads())
 
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""

@@ -221,11 +221,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return threads(self.n_jobs)
 
 
-def check_placed(Y: Any) -> Any:
-    """Return the positions Y (m, d) of new rows; raise ValueError, naming the row, if a position is not finite."""
+def check_placed(Y: Any, first: int = 0) -> Any:
+    """Return the positions Y (m, d) of new rows from index `first` on; raise ValueError if one is not finite."""
     finite = array_namespace(Y).isfinite(Y).all(axis=1)
     if not bool(finite.all()):
-        i = int(to_numpy(finite).argmin())
+        i = first + int(to_numpy(finite).argmin())
         raise ValueError(
             f"row {i} of X cannot be placed: its distances to the fitted rows are too large or too small for"
             " floating-point numbers; remove the row, or rescale the data"

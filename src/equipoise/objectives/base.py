@@ -24,6 +24,11 @@ def require_positive(Z: Any, read: bool) -> Any:
     return Z
 
 
+# The force (m, d) of a fitted map on new points, from their positions (m, d), their affinities p_{j|i} to v points of
+# the map, CSR (m, v), and the positions (v, d) of these.
+FrozenForce = Callable[[Array, Matrix, Array], Array]
+
+
 class Balance(NamedTuple):
     """The two forces on each point, and the loss; attraction + repulsion = −gradient."""
 
@@ -61,11 +66,12 @@ class Objective(Protocol):
         """Return the objective with its arrays on the device of a placement."""
         ...
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that gives the force (m, d) of the fitted map Y on new points.
 
-        Its arguments are the positions (m, d) of new points and their affinities p_{j|i}, CSR (m, n). `exaggeration`
-        is that of the late phase of the fit; it multiplies the affinities in the attraction only.
+        Its arguments are the positions (m, d) of new points, their affinities p_{j|i} to points of the map, CSR (m, v),
+        and the positions (v, d) of these points. `exaggeration` is that of the late phase of the fit; it multiplies the
+        affinities in the attraction only.
         """
         ...
 

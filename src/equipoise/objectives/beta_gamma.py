@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -10,17 +9,19 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import permuted, stored_values, sum_positive, with_values
-from ..arrays.namespace import array_namespace, total
+from ..arrays.csr import permuted, stored_values, with_values
+from ..arrays.namespace import array_namespace
 from ..divergences import NEAR_LOG, deformed_log, log_overlap
 from ..engines import Engine, Placement
+from ..engines.base import PointSums
+from ..engines.cpu import WHOLE_MAP
 from ..kernels import Kernel, Power
-from .base import Balance, require_positive
+from .base import Balance, FrozenForce, require_positive
 
 
-def _sum_powers(P: Matrix, e: float) -> float:
+def _sum_powers(P: Matrix, e: float, sums: PointSums) -> float:
     """Return Σ P ln_e(P) = (Σ P^(e+1) − 1)/e."""
-    return sum_positive(P, lambda p: p * deformed_log(array_namespace(p).log(p), e))
+    return sums.entry_total(P, lambda p: p * deformed_log(array_namespace(p).log(p), e))
 
 
 @tagged("objectives.beta_gamma.BetaDivergence")
@@ -41,8 +42,17 @@ class BetaDivergence:
         self.kernel = kernel
         self.beta, self.e = beta, beta - 1
         self.power = Power(kernel, beta)
-        self._H = _sum_powers(P, self.e)
+        self._set_sums(WHOLE_MAP)
+
+    def _set_sums(self, sums: PointSums) -> None:
+        self._H = _sum_powers(self.affinities, self.e, sums)
         self.mass = 1 + self.e * self._H  # Σ P^β, the scale of the loss and of its gradient
+
+    def over(self, sums: PointSums) -> BetaDivergence:
+        """Return the objective of a map whose rows of P are shared by several processes."""
+        other = copy(self)
+        other._set_sums(sums)
+        return other
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         (psi, edges), (phi, gradient) = engine.placement.concurrently(
@@ -50,9 +60,10 @@ class BetaDivergence:
             lambda: engine.field(Y, self.kernel),
         )
         powers, own = engine.field(Y, self.power)
-        Z = require_positive(total(phi), loss)
+        sums = engine.placement.sums
+        Z = require_positive(sums.total(phi), loss)
         a, A = self._overlap(psi, Z)
-        B = Z**-self.beta * total(powers)
+        B = Z**-self.beta * sums.total(powers)
         repulsion = (2 / Z * (B - A)) * gradient - (2 / self.beta * Z**-self.beta) * own
         value = (self._H + B - 1) / self.beta - a if loss else np.nan
         return Balance((4 * exaggeration * Z**-self.e) * edges, repulsion, value, exaggeration * A)
@@ -77,20 +88,21 @@ class BetaDivergence:
         other.affinities = affinities
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point is treated as one of the n points, so P_ij = p_{j|i}/n; Z, A and B are those of the fitted map.
         """
-        n, e, beta = Y.shape[0], self.e, self.beta
+        e, beta, sums = self.e, self.beta, engine.placement.sums
+        n = sums.count(Y)
         psi, _ = engine.edges(Y, self.affinities, self.kernel, e - 1, potential=True)
-        Z = float(total(engine.field(Y, self.kernel).potential))
+        Z = float(sums.total(engine.field(Y, self.kernel).potential))
         A = float(self._overlap(psi, Z)[1])
-        B = Z**-beta * float(total(engine.field(Y, self.power).potential))
+        B = Z**-beta * float(sums.total(engine.field(Y, self.power).potential))
         field, own = engine.freeze(Y, self.kernel), engine.freeze(Y, self.power)
 
-        def force(targets: Array, P: Matrix) -> Array:
-            pull = engine.edges_to(targets, Y, with_values(P, stored_values(P) / n), self.kernel, e - 1)
+        def force(targets: Array, P: Matrix, near: Array) -> Array:
+            pull = engine.edges_to(targets, near, with_values(P, stored_values(P) / n), self.kernel, e - 1)
             push = (A - B) / Z * field(targets).gradient + Z**-beta / beta * own(targets).gradient
             return 4 * exaggeration * Z**-e * pull - 2 * push
 
@@ -123,7 +135,13 @@ class GammaDivergence:
         self.kernel = kernel
         self.gamma = gamma
         self.power = Power(kernel, gamma + 1)
-        self._H = _sum_powers(P, gamma)
+        self._H = _sum_powers(P, gamma, WHOLE_MAP)
+
+    def over(self, sums: PointSums) -> GammaDivergence:
+        """Return the objective of a map whose rows of P are shared by several processes."""
+        other = copy(self)
+        other._H = _sum_powers(self.affinities, self.gamma, sums)
+        return other
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         g = self.gamma
@@ -131,7 +149,7 @@ class GammaDivergence:
             lambda: engine.edges(Y, self.affinities, self.kernel, g - 1, potential=True),
             lambda: engine.field(Y, self.power),
         )
-        N = require_positive(total(phi), loss)
+        N = require_positive(engine.placement.sums.total(phi), loss)
         log_M, M = self._overlap(psi)
         value = np.nan
         if loss:
@@ -156,18 +174,19 @@ class GammaDivergence:
         other.affinities = affinities
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point is treated as one of the n points, so P_ij = p_{j|i}/n; M and N are those of the fitted map.
         """
-        n, g = Y.shape[0], self.gamma
+        g, sums = self.gamma, engine.placement.sums
+        n = sums.count(Y)
         psi, _ = engine.edges(Y, self.affinities, self.kernel, g - 1, potential=True)
-        M, N = float(self._overlap(psi)[1]), float(total(engine.field(Y, self.power).potential))
+        M, N = float(self._overlap(psi)[1]), float(sums.total(engine.field(Y, self.power).potential))
         field = engine.freeze(Y, self.power)
 
-        def force(targets: Array, P: Matrix) -> Array:
-            pull = engine.edges_to(targets, Y, with_values(P, stored_values(P) / n), self.kernel, g - 1)
+        def force(targets: Array, P: Matrix, near: Array) -> Array:
+            pull = engine.edges_to(targets, near, with_values(P, stored_values(P) / n), self.kernel, g - 1)
             return 4 * exaggeration / M * pull - 2 / ((g + 1) * N) * field(targets).gradient
 
         return force

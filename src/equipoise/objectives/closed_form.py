@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from .._types import Array, Matrix
 from ..arrays.namespace import array_namespace
 from ..engines import Engine, Placement
 from ..kernels import Kernel
-from .base import Balance
+from .base import Balance, FrozenForce
 
 
 class Linear(Kernel):
@@ -63,7 +61,7 @@ class ClosedForm:
     def permuted(self, order: Array) -> ClosedForm:
         raise TypeError(f"{type(self).__name__} cannot reorder its points; use an engine that does not sort them")
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         raise TypeError(f"{type(self).__name__} defines no forces on new points; place them with transform()")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

@@ -14,11 +14,12 @@ from scipy.special import logsumexp
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import is_sparse, permuted, sum_positive, symmetrized
-from ..arrays.namespace import array_like, array_namespace, to_numpy, total
+from ..arrays.namespace import array_like, array_namespace, to_numpy
 from ..engines import Engine, Placement
+from ..engines.base import PointSums
 from ..geometry import Pairs
 from ..kernels import Kernel
-from .base import Balance
+from .base import Balance, FrozenForce
 
 UNDERFLOW = 1e-30  # Z_i below this underflows in float32: the row is then summed from logarithms
 
@@ -46,6 +47,15 @@ class ConditionalKL:
         self.negative_entropy = sum_positive(P, lambda p: p * array_namespace(p).log(p))
         self._A = symmetrized(P) if is_sparse(P) else P + P.T
 
+    @classmethod
+    def of_sums(cls, P: Matrix, A: Matrix, kernel: Kernel, sums: PointSums) -> ConditionalKL:
+        """Return the objective of a map whose rows of P and of A = P + Pᵀ are shared by several processes."""
+        other = cls.__new__(cls)
+        other.affinities, other.kernel, other._A = P, kernel, A
+        other.mass = float(sums.count(P))
+        other.negative_entropy = sums.entry_total(P, lambda p: p * array_namespace(p).log(p))
+        return other
+
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         (psi, edges), (Z, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self._A, self.kernel, -1.0, potential=loss),
@@ -55,10 +65,15 @@ class ConditionalKL:
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = xp.log(xp.where(underflows, 1.0, Z))
+        self._add_underflowing_rows(Y, underflows, (repulsion, log_Z), engine)
+        value = self.negative_entropy - psi / 2 + engine.placement.sums.total(log_Z) if loss else np.nan
+        return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
+
+    def _add_underflowing_rows(self, Y: Array, underflows: Array, results: tuple[Array, Array], engine: Engine) -> None:
+        """Set log Z, the second of `results`, where Z underflows, and add the forces to the first, the repulsion."""
+        repulsion, log_Z = results
         for i in engine.placement.indices_where(underflows):
             log_Z[i] = self._add_underflowing_row(to_numpy(Y), int(i), repulsion, engine.pairs)
-        value = self.negative_entropy - psi / 2 + total(log_Z) if loss else np.nan
-        return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array, pairs: Pairs | None) -> float:
         """Return log Z_i of a point i whose Z_i underflows, and add its forces to `repulsion`.
@@ -93,7 +108,7 @@ class ConditionalKL:
         other.affinities, other._A = change(self.affinities), change(self._A)
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point has its own row p_{j|i} = p_{i|j} and its own Z_i; the Z_j of the map do not change.
@@ -101,10 +116,10 @@ class ConditionalKL:
         charge = _inverse(engine.field(Y, self.kernel).potential)
         ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
 
-        def force(targets: Array, P: Matrix) -> Array:
+        def force(targets: Array, P: Matrix, near: Array) -> Array:
             own = ones(targets)
             push = own.gradient * _inverse(own.potential)[:, None] + inverse(targets).gradient
-            return 4 * exaggeration * engine.edges_to(targets, Y, P, self.kernel, -1.0) - push
+            return 4 * exaggeration * engine.edges_to(targets, near, P, self.kernel, -1.0) - push
 
         return force
 

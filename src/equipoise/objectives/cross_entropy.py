@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 
 import numpy as np
@@ -10,11 +9,11 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import permuted, row_sums
-from ..arrays.namespace import array_like, array_namespace, total
+from ..arrays.namespace import array_like, array_namespace
 from ..engines import Engine, Placement
-from ..engines.base import LinearForce
+from ..engines.base import LinearForce, PointSums
 from ..kernels import Kernel
-from .base import Balance
+from .base import Balance, FrozenForce
 
 
 def _sum(x: Array) -> float:
@@ -37,13 +36,19 @@ class CrossEntropy:
         self.apart = apart
         self.mass = _sum(row_sums(mu))
 
+    def over(self, sums: PointSums) -> CrossEntropy:
+        """Return the objective of a map whose rows of μ are shared by several processes."""
+        other = copy(self)
+        other.mass = float(sums.total(row_sums(self.affinities)))
+        return other
+
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
         (apart_psi, apart_edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss),
             lambda: engine.field(Y, self.apart),
         )
-        value = -psi + total(phi) - apart_psi if loss else np.nan
+        value = -psi + engine.placement.sums.total(phi) - apart_psi if loss else np.nan
         return Balance(4 * exaggeration * (edges + apart_edges), -2 * gradient, value, self.mass * exaggeration)
 
     def to(self, placement: Placement) -> CrossEntropy:
@@ -57,15 +62,17 @@ class CrossEntropy:
         other.affinities = affinities
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         The map acts on a new point, but not the reverse: μ_ij is the affinity w_ij of the new point, not symmetrised.
         """
         field = engine.freeze(Y, self.apart)
 
-        def force(targets: Array, W: Matrix) -> Array:
-            pull = engine.edges_to(targets, Y, W, self.kernel, -1.0) + engine.edges_to(targets, Y, W, self.apart, 0.0)
+        def force(targets: Array, W: Matrix, near: Array) -> Array:
+            pull = engine.edges_to(targets, near, W, self.kernel, -1.0) + engine.edges_to(
+                targets, near, W, self.apart, 0.0
+            )
             return 4 * exaggeration * pull - 2 * field(targets).gradient
 
         return force
@@ -97,12 +104,19 @@ class EffectiveCrossEntropy:
         self.mass = _sum(degrees)
         self.charges = array_namespace(degrees).stack([degrees * 0 + 1, degrees], axis=1)  # 1 and d_j
 
+    def over(self, sums: PointSums) -> EffectiveCrossEntropy:
+        """Return the objective of a map whose rows of μ are shared by several processes."""
+        other = copy(self)
+        other.mass = float(sums.total(self.degrees))
+        return other
+
     @property
     def degrees(self) -> Array:
         return self.charges[:, 1]
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        c = self.negatives / Y.shape[0]
+        sums = engine.placement.sums
+        c = self.negatives / sums.count(Y)
         (psi, edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss),
             lambda: engine.field(Y, self.apart, self.charges),
@@ -110,7 +124,7 @@ class EffectiveCrossEntropy:
         repulsion = self.degrees[:, None] * gradient[:, 0, :]
         repulsion += gradient[:, 1, :]
         repulsion *= -c
-        value = -psi + c * total(phi[:, 1]) if loss else np.nan
+        value = -psi + c * sums.total(phi[:, 1]) if loss else np.nan
         return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def linear_force(self, exaggeration: float) -> LinearForce:
@@ -130,18 +144,18 @@ class EffectiveCrossEntropy:
         other.affinities, other.charges = affinities, charges
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point has its own degree; the degrees of the map do not change.
         """
-        c = self.negatives / Y.shape[0]
+        c = self.negatives / engine.placement.sums.count(Y)
         ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
 
-        def force(targets: Array, W: Matrix) -> Array:
+        def force(targets: Array, W: Matrix, near: Array) -> Array:
             gradient = ones(targets).gradient
             push = array_like(gradient, row_sums(W))[:, None] * gradient + weighted(targets).gradient
-            return 4 * exaggeration * engine.edges_to(targets, Y, W, self.kernel, -1.0) - c * push
+            return 4 * exaggeration * engine.edges_to(targets, near, W, self.kernel, -1.0) - c * push
 
         return force
 

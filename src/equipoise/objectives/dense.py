@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..divergences import Divergence
 from ..engines import Engine, Placement
 from ..geometry import Pairs
 from ..kernels import Kernel
-from .base import Balance
+from .base import Balance, FrozenForce
 
 
 def require_dense(sparse: bool, divergence: Divergence) -> str:
@@ -95,7 +94,7 @@ class DenseDivergence:
         other.affinities = affinities
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         raise ValueError(f"transform needs an Alpha divergence with alpha < 1, but this model has {self.divergence!r}")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

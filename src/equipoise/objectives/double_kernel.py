@@ -12,11 +12,20 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
-from ..arrays.csr import entries_where, entry_rows, permuted, row_sums, stored_values, sum_positive
+from ..arrays.csr import (
+    entries_where,
+    entry_rows,
+    permuted,
+    row_sums,
+    stored_values,
+    sum_positive,
+    with_values,
+)
 from ..arrays.namespace import array_like, array_namespace, total
 from ..engines import Engine, Placement
+from ..engines.base import PointSums
 from ..kernels import Kernel, Squared
-from .base import Balance
+from .base import Balance, FrozenForce
 
 
 def _at_zero(kernel: Kernel) -> float:
@@ -45,18 +54,31 @@ class DoubleKernelLLE:
         n = self.weights.shape[0]
         self.mass = float(n)
         M = lle_matrix(self.weights)
-        self._constant = (float(M.diagonal().sum()) + 1) * _at_zero(kernel)
+        self._set_matrix(M.astype(self.weights.dtype), float(M.diagonal().sum()), float(np.abs(M.data).sum()))
+
+    def _set_matrix(self, M: Matrix, trace: float, stiffness: float) -> None:
+        self._constant = (trace + 1) * _at_zero(self.kernel)
         # Near 0, where k is linear, the gradient is 4 M Y: a row of M is the stiffness of its point. The mean over
         # all points is used, not the maximum: the gains handle the few points that many others depend on.
-        self._stiffness = float(np.abs(M.data).sum())
-        self.affinities = M.astype(self.weights.dtype)
-        self._pull, self._push = (signed_entries(self.affinities, sign) for sign in (-1, 1))
+        self._stiffness, self.affinities = stiffness, M
+        self._pull, self._push = (signed_entries(M, sign) for sign in (-1, 1))
+
+    @classmethod
+    def of_rows(cls, M: Matrix, kernel: Kernel, sums: PointSums) -> DoubleKernelLLE:
+        """Return the objective of a map whose rows of M are shared by several processes; own points come first in M."""
+        other = cls.__new__(cls)
+        other.weights, other.kernel, other.mass = M, kernel, float(sums.count(M))
+        sizes = with_values(M, np.abs(M.data))  # abs(M) would sort the entries of M
+        stiffness = float(sums.total(row_sums(sizes)))
+        other._set_matrix(M, float(sums.total(M.diagonal().astype(np.float64))), stiffness)
+        return other
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         pulled, pull = engine.edges(Y, self._pull, self.kernel, 0.0, potential=loss)
         pushed, push = engine.edges(Y, self._push, self.kernel, 0.0, potential=loss)
-        n, (phi, gradient) = Y.shape[0], engine.field(Y, self.kernel)
-        value = pulled + pushed + total(phi) / n + self._constant if loss else np.nan
+        sums, (phi, gradient) = engine.placement.sums, engine.field(Y, self.kernel)
+        n = sums.count(Y)
+        value = pulled + pushed + sums.total(phi) / n + self._constant if loss else np.nan
         repulsion = -4 * exaggeration * push - 2 / n * gradient
         return Balance(-4 * exaggeration * pull, repulsion, value, self._stiffness * exaggeration)
 
@@ -73,15 +95,15 @@ class DoubleKernelLLE:
         other._pull, other._push = change(self._pull), change(self._push)
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         New points are reconstructed from points of the map, but not the reverse, so that M_ij = −w_ij.
         """
-        n, field = Y.shape[0], engine.freeze(Y, self.kernel)
+        n, field = engine.placement.sums.count(Y), engine.freeze(Y, self.kernel)
 
-        def force(targets: Array, W: Matrix) -> Array:
-            pull = engine.edges_to(targets, Y, W, self.kernel, 0.0)
+        def force(targets: Array, W: Matrix, near: Array) -> Array:
+            pull = engine.edges_to(targets, near, W, self.kernel, 0.0)
             return 4 * exaggeration * pull - 2 / n * field(targets).gradient
 
         return force
@@ -152,7 +174,7 @@ class DoubleKernelPCA:
         other.affinities, other._sums = affinities, sums
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point has its own row of K_X; the means of the map do not change.
@@ -162,11 +184,11 @@ class DoubleKernelPCA:
         squared, ones = engine.freeze(Y, self._squared), engine.freeze(Y, self.kernel)
         charged = engine.freeze(Y, self.kernel, rho)
 
-        def force(targets: Array, K: Matrix) -> Array:
+        def force(targets: Array, K: Matrix, near: Array) -> Array:
             phi, gradient = ones(targets)
             own = (array_like(phi, row_sums(K)) - phi) / n
             centring = (own - mu)[:, None] * gradient + charged(targets).gradient
-            pull = engine.edges_to(targets, Y, K, self.kernel, 0.0)
+            pull = engine.edges_to(targets, near, K, self.kernel, 0.0)
             return 8 * exaggeration * pull - 2 * squared(targets).gradient - 4 * centring
 
         return force

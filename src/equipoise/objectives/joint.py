@@ -11,13 +11,14 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import permuted, stored_values, sum_positive, with_values
-from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
+from ..arrays.csr import permuted, stored_values, with_values
+from ..arrays.namespace import array_namespace, is_numpy, to_float64
 from ..divergences import NEAR_LOG, Beta, Divergence, Gamma, NeRV, Renyi, SymmetricKL, deformed_log, log_overlap
 from ..engines import Engine, Placement
-from ..engines.base import LinearForce
+from ..engines.base import LinearForce, PointSums
+from ..engines.cpu import WHOLE_MAP
 from ..kernels import Kernel
-from .base import DIVERGED, Balance, Objective
+from .base import DIVERGED, Balance, FrozenForce, Objective
 from .beta_gamma import BetaDivergence, GammaDivergence
 from .dense import DenseDivergence
 from .stored_divergence import StoredDivergence
@@ -90,12 +91,21 @@ class JointDivergence:
         self.kernel = kernel
         self.s = s
         self.e = 1 - self.s
-        self._H = -sum_positive(P, lambda p: p * deformed_log(array_namespace(p).log(p), -self.e))
-        values = stored_values(P)
+        self._set_sums(WHOLE_MAP)
+
+    def _set_sums(self, sums: PointSums) -> None:
+        P, values = self.affinities, stored_values(self.affinities)
+        self._H = -sums.entry_total(P, lambda p: p * deformed_log(array_namespace(p).log(p), -self.e))
         # A = P^s = unit · weights, with the largest weight 1, which float32 represents for any s.
-        largest = float(array_namespace(values).max(values))
+        largest = sums.maximum(float(array_namespace(values).max(values)) if values.shape[0] else 0.0)
         self.unit = 1.0 if self.e == 0 else largest**self.s
         self.weights = P if self.e == 0 else with_values(P, (values / largest) ** self.s)
+
+    def over(self, sums: PointSums) -> JointDivergence:
+        """Return the objective of a map whose rows of P are shared by several processes."""
+        other = copy(self)
+        other._set_sums(sums)
+        return other
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
@@ -105,7 +115,7 @@ class JointDivergence:
             lambda: engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0),
             lambda: engine.field(Y, self.kernel),
         )
-        Z = total(phi)
+        Z = engine.placement.sums.total(phi)
         if (loss or isinstance(Z, float)) and not Z > 0:  # reading a tensor would wait for its device
             raise FloatingPointError(DIVERGED)
         divergence, T = self.divergence_and_overlap(self.unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
@@ -148,20 +158,21 @@ class JointDivergence:
         other.weights = other.affinities if self.weights is self.affinities else change(self.weights)
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point is treated as one of the n points, so P_ij = p_{j|i}/n; Z and T are those of the fitted map.
         """
-        s, e, n = self.s, self.e, Y.shape[0]
+        s, e, sums = self.s, self.e, engine.placement.sums
+        n = sums.count(Y)
         psi, _ = engine.edges(Y, self.weights, self.kernel, -s, potential=True)
-        Z = float(total(engine.field(Y, self.kernel).potential))
+        Z = float(sums.total(engine.field(Y, self.kernel).potential))
         _, T = self.divergence_and_overlap(self.unit * psi, Z)
         field = engine.freeze(Y, self.kernel)
 
-        def force(targets: Array, P: Matrix) -> Array:
+        def force(targets: Array, P: Matrix, near: Array) -> Array:
             A = with_values(P, (exaggeration * stored_values(P) / n) ** s)
-            pull = engine.edges_to(targets, Y, A, self.kernel, -s)
+            pull = engine.edges_to(targets, near, A, self.kernel, -s)
             return 4 / self.divisor(T) * (Z**-e * pull - T / Z / 2 * field(targets).gradient)
 
         return force

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +27,7 @@ from ..engines import Engine, Placement
 from ..geometry.flat import squared_distances
 from ..kernels import DerivedKernel, Kernel
 from ..pair_losses import PairLoss
-from .base import SPRINGS, Balance
+from .base import SPRINGS, Balance, FrozenForce
 
 PROBES = (0.05, 0.25, 1.0, 4.0)  # squared distances, in units of length², at which the stiffness is measured; chosen
 
@@ -157,7 +156,7 @@ class PairObjective:
         other.loss, other.apart = loss, ZeroAffinity(loss, self.kernel)
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point has its own affinities and, with negatives, its own s_i; those of the map do not change.
@@ -165,16 +164,16 @@ class PairObjective:
         ones = engine.freeze(Y, self.apart)
         weighted = None if self.negatives is None else engine.freeze(Y, self.apart, self.degrees)
 
-        def force(targets: Array, K: Matrix) -> Array:
+        def force(targets: Array, K: Matrix, near: Array) -> Array:
             push = ones(targets).gradient
             if weighted is None:
                 push = 2 * push
             else:
                 own = array_like(push, row_sums(K))[:, None]
                 push = (self.negatives or 0.0) / Y.shape[0] * (own * push + weighted(targets).gradient)
-            d2 = _squared_distances(engine, targets, entry_rows(K), Y, K.indices)
+            d2 = _squared_distances(engine, targets, entry_rows(K), near, K.indices)
             slopes = self.edge_slope(to_float64(on_device_of(d2, stored_values(K))), d2)
-            pull = engine.edges_to(targets, Y, with_values(K, to_numpy(slopes)), SPRINGS, -1.0)
+            pull = engine.edges_to(targets, near, with_values(K, to_numpy(slopes)), SPRINGS, -1.0)
             return 4 * exaggeration * pull - push
 
         return force

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -11,12 +11,13 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, is_sparse, permuted, stored_values, with_values
-from ..arrays.namespace import array_like, array_namespace, at_least, cast_like, is_numpy, to_float64, total
+from ..arrays.namespace import array_like, array_namespace, at_least, cast_like, is_numpy, to_float64
 from ..divergences import Divergence
 from ..engines import Engine, Placement
+from ..engines.base import EntrySum, PointSums
 from ..geometry.flat import squared_distances
 from ..kernels import Kernel
-from .base import SPRINGS, Balance, require_positive
+from .base import SPRINGS, Balance, FrozenForce, require_positive
 
 BLOCK = 2**14  # pairs whose distances are computed at once: arrays of 128 kB stay in the cache; sums depend on it
 ZERO = 1e-100  # affinity of pairs with P = 0, for which w and the summand of the loss then vanish by rounding
@@ -25,9 +26,9 @@ ZERO = 1e-100  # affinity of pairs with P = 0, for which w and the summand of th
 class Sums(NamedTuple):
     """Sums over the stored pairs of P, on the device of the map."""
 
-    load: Any  # Σ Q w, with exaggeration
-    mean: Any  # W = Σ Q w
-    loss: Any  # NaN unless requested
+    load: EntrySum  # Σ Q w, with exaggeration
+    mean: EntrySum  # W = Σ Q w
+    loss: EntrySum | None  # if requested
 
 
 def stored_distances(U: Array, V: Array, A: Matrix, engine: Engine) -> Iterator[tuple[slice, Array]]:
@@ -70,33 +71,44 @@ class StoredDivergence:
         self.divergence = divergence
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        placement, P = engine.placement, self.affinities
         phi, gradient = engine.field(Y, self.kernel)
-        Z = require_positive(total(phi), loss)
-        springs, sums = self._springs((Y, Y), self.affinities, Z, engine, exaggeration, loss)
+        Z = require_positive(placement.sums.total(phi), loss)
+        sums = self._empty_sums(placement.sums, loss)
+        springs = self._springs((Y, placement.column_points(Y)), P, Z, engine, exaggeration, sums)
         _, pull = engine.edges(Y, springs, SPRINGS, -1.0, potential=False)
-        return Balance(4 * pull, (-2 / Z * sums.mean) * gradient, sums.loss, sums.load)
+        load, mean = sums.load.total(), sums.mean.total()
+        value = np.nan if sums.loss is None else sums.loss.total()
+        return Balance(4 * pull, (-2 / Z * mean) * gradient, value, load)
+
+    def over(self, sums: PointSums) -> StoredDivergence:
+        """Return the objective of a map whose rows of P are shared by several processes: it has no sums of its own."""
+        return self
+
+    def _empty_sums(self, sums: PointSums, loss: bool) -> Sums:
+        P = self.affinities
+        return Sums(sums.entry_sum(P), sums.entry_sum(P), sums.entry_sum(P, self.divergence.limit) if loss else None)
 
     def _springs(
-        self, ends: tuple[Array, Array], P: Matrix, Z: Any, engine: Engine, exaggeration: float, loss: bool
-    ) -> tuple[Matrix, Sums]:
-        """Return the weights −w Q k'/k of the pairs between `ends` that P stores, with exaggeration, and their sums."""
+        self, ends: tuple[Array, Array], P: Matrix, Z: Any, engine: Engine, exaggeration: float, sums: Sums | None
+    ) -> Matrix:
+        """Return the weights −w Q k'/k of the pairs between `ends` that P stores, with exaggeration; add to `sums`."""
         c, f, affinities = self.divergence.limit, self.divergence, stored_values(P)
         weights = array_namespace(affinities).empty_like(affinities)
-        load = mean = 0.0
-        value = c if loss else np.nan
         for part, d2 in stored_distances(*ends, P, engine):
             p = at_least(to_float64(array_like(d2, affinities[part, ...])), ZERO)
             q = self.kernel.value(d2) / Z
             t = q / p
             pull = w = q * (c - f.slope(t))
-            mean += total(w)
             if exaggeration != 1:
                 pull = q * (c - f.slope(t / exaggeration))
-            load += total(pull)
-            if loss:
-                value += total(p * f.value(t) - c * q)
             weights[part, ...] = cast_like(affinities, -pull * self.kernel.log_slope(d2))
-        return with_values(P, weights), Sums(load, mean, value)
+            if sums is not None:
+                sums.mean.add(part, w)
+                sums.load.add(part, pull)
+                if sums.loss is not None:
+                    sums.loss.add(part, p * f.value(t) - c * q)
+        return with_values(P, weights)
 
     def to(self, placement: Placement) -> StoredDivergence:
         return self._with_affinities(placement.to_device(self.affinities))
@@ -109,19 +121,21 @@ class StoredDivergence:
         other.affinities = affinities
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point is treated as one of the n points, so P_ij = p_{j|i}/n; Z and W are those of the fitted map.
         """
-        n, Z = Y.shape[0], float(total(engine.field(Y, self.kernel).potential))
-        mean = float(self._springs((Y, Y), self.affinities, Z, engine, 1.0, False)[1].mean)
-        field = engine.freeze(Y, self.kernel)
+        placement, P = engine.placement, self.affinities
+        n, Z = placement.sums.count(Y), float(placement.sums.total(engine.field(Y, self.kernel).potential))
+        sums = self._empty_sums(placement.sums, False)
+        self._springs((Y, placement.column_points(Y)), P, Z, engine, 1.0, sums)
+        mean, field = float(sums.mean.total()), engine.freeze(Y, self.kernel)
 
-        def force(targets: Array, P: Matrix) -> Array:
+        def force(targets: Array, P: Matrix, near: Array) -> Array:
             rows = with_values(P, stored_values(P) / n)
-            springs, _ = self._springs((targets, Y), rows, Z, engine, exaggeration, False)
-            return 4 * engine.edges_to(targets, Y, springs, SPRINGS, -1.0) - 2 / Z * mean * field(targets).gradient
+            springs = self._springs((targets, near), rows, Z, engine, exaggeration, None)
+            return 4 * engine.edges_to(targets, near, springs, SPRINGS, -1.0) - 2 / Z * mean * field(targets).gradient
 
         return force
 

@@ -12,11 +12,13 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import permuted, stored_values, sum_positive, with_values
-from ..arrays.namespace import array_namespace, at_least, to_float64, total
+from ..arrays.csr import permuted, stored_values, with_values
+from ..arrays.namespace import array_namespace, at_least, to_float64
 from ..engines import Engine, Placement
+from ..engines.base import PointSums
+from ..engines.cpu import WHOLE_MAP
 from ..kernels import DerivedKernel, Kernel
-from .base import Balance, require_positive
+from .base import Balance, FrozenForce, require_positive
 
 TINY = 1e-30  # lower bound of k/k(0) in a logarithm, so that 0 log 0 = 0
 
@@ -63,15 +65,25 @@ class TwoWayKL:
     """
 
     def __init__(self, P: Matrix, kernel: Kernel, weights: tuple[float, float], epsilon: float):
-        n = P.shape[0]
         self.affinities = P
         self.kernel = kernel
         self.forward, self.backward = weights
         self.mass = float(sum(weights))
         self.entropy = Entropy(kernel)
-        self.epsilon, self.floor = epsilon, epsilon / (n * (n - 1))
+        self.epsilon = epsilon
+        self._set_sums(WHOLE_MAP)
+
+    def _set_sums(self, sums: PointSums) -> None:
+        P, n = self.affinities, sums.count(self.affinities)
+        self.floor = self.epsilon / max(n * (n - 1), 1)  # a process may hold no points
         self.lift = self._lifted(P, 1.0)
-        self._negative_entropy = sum_positive(P, lambda p: p * array_namespace(p).log(p))
+        self._negative_entropy = sums.entry_total(P, lambda p: p * array_namespace(p).log(p))
+
+    def over(self, sums: PointSums) -> TwoWayKL:
+        """Return the objective of a map whose rows of P are shared by several processes."""
+        other = copy(self)
+        other._set_sums(sums)
+        return other
 
     def _lifted(self, P: Matrix, unit: float) -> Matrix:
         """Return L = log(P'/ε₀) for affinities `unit` · P."""
@@ -80,15 +92,15 @@ class TwoWayKL:
         return with_values(P, xp.astype(xp.log1p(share * to_float64(values)), values.dtype))
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        a, b, x = self.forward, self.backward, exaggeration
+        a, b, x, sums = self.forward, self.backward, exaggeration, engine.placement.sums
         psi, pull = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss) if a > 0 else (0.0, 0.0)
         (V, lifted), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.lift, self.kernel, 0.0, potential=True),
             lambda: engine.field(Y, self.kernel),
         )
         u, entropy = engine.field(Y, self.entropy)
-        Z = require_positive(total(phi), loss)
-        mean = self._mean(V, total(u), Z)
+        Z = require_positive(sums.total(phi), loss)
+        mean = self._mean(V, sums.total(u), Z)
         attraction = 4 * x * (a * pull + b / Z * lifted) - 2 * b / Z * entropy
         value = self._value(psi, mean, Z) if loss else np.nan
         return Balance(attraction, (2 / Z * (b * mean - a)) * gradient, value, x * (a + b * V / Z))
@@ -116,20 +128,21 @@ class TwoWayKL:
         other.affinities, other.lift = change(self.affinities), change(self.lift)
         return other
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         """Return the function that `Objective.freeze` describes.
 
         A new point is treated as one of the n points, so P_ij = p_{j|i}/n; Z and m are those of the fitted map.
         """
-        a, b, n = self.forward, self.backward, Y.shape[0]
+        a, b, sums = self.forward, self.backward, engine.placement.sums
+        n = sums.count(Y)
         V, _ = engine.edges(Y, self.lift, self.kernel, 0.0, potential=True)
-        Z = float(total(engine.field(Y, self.kernel).potential))
-        mean = float(self._mean(V, total(engine.field(Y, self.entropy).potential), Z))
+        Z = float(sums.total(engine.field(Y, self.kernel).potential))
+        mean = float(self._mean(V, sums.total(engine.field(Y, self.entropy).potential), Z))
         field, entropy = engine.freeze(Y, self.kernel), engine.freeze(Y, self.entropy)
 
-        def force(targets: Array, P: Matrix) -> Array:
-            pull = engine.edges_to(targets, Y, with_values(P, stored_values(P) / n), self.kernel, -1.0)
-            lifted = engine.edges_to(targets, Y, self._lifted(P, 1 / n), self.kernel, 0.0)
+        def force(targets: Array, P: Matrix, near: Array) -> Array:
+            pull = engine.edges_to(targets, near, with_values(P, stored_values(P) / n), self.kernel, -1.0)
+            lifted = engine.edges_to(targets, near, self._lifted(P, 1 / n), self.kernel, 0.0)
             push = (b * mean - a) * field(targets).gradient - b * entropy(targets).gradient
             return 4 * exaggeration * (a * pull + b / Z * lifted) + 2 / Z * push
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
-from ..arrays.namespace import array_namespace, morton_order, spread, to_numpy
+from ..arrays.namespace import morton_order, to_numpy
 from ..engines import Engine
-from ..engines.base import HasLinearForce, LinearForce, StepPlan
-from ..geometry import Flat, Geometry
+from ..engines.base import HasLinearForce, LinearForce, PointSums, StepPlan
+from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import State, Steps
 from .dynamics import Dynamics
@@ -43,6 +43,7 @@ class Forces(Protocol):
 
     length: float  # length scale of the kernel
     mass: float  # Σ P, the scale of the gradient
+    sums: PointSums
 
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
         """Return the force on each point at U (n, d), the loss (can be NaN if `loss` is False) and the stiffness."""
@@ -68,7 +69,7 @@ class EngineForces:
     """Computes the forces of an objective with an engine; `order`, if given, is the order of the points in U."""
 
     def __init__(self, objective: Objective, engine: Engine, order: Array | None = None):
-        self.engine = engine
+        self.engine, self.sums = engine, engine.placement.sums
         self.length, self.mass = objective.kernel.length, objective.mass
         self._input_order = objective.to(engine.placement)
         self.objective = self._input_order if order is None else self._input_order.permuted(order)
@@ -149,7 +150,11 @@ class GradientSteps(Steps[State]):
     def _is_over(self, state: State) -> bool:
         if self.phase_at(state.iteration) > state.phase:
             return True
-        return not self.phase(state).late and collapsed(state.U, state.origin)
+        return not self.phase(state).late and self._is_narrower(state, COLLAPSE)
+
+    def _is_narrower(self, state: State, fraction: float) -> bool:
+        """Return whether the spread of the map is below this fraction of its initial spread."""
+        return self.forces.sums.spread(state.U) < fraction * self.forces.sums.spread(state.origin)
 
     def _enter(self, state: State, number: int) -> None:
         state.phase = number
@@ -167,7 +172,7 @@ class GradientSteps(Steps[State]):
         if before != after or self._dynamics is None:
             state.reset_momentum()
         exaggerated = before > after
-        if exaggerated and contracted(state.U, state.origin):
+        if exaggerated and self._is_narrower(state, 0.5):
             first = state.curve[0][1]
             if self.forces.at(state.U, 1.0, True).loss > NO_GAIN * first:
                 state.U, state.early_undone = state.origin, True
@@ -193,7 +198,7 @@ class GradientSteps(Steps[State]):
             self.evaluate(state, loss=False)
             assert self._evaluated is not None
             gradient, _, stiffness = self._evaluated
-            rate = self._rate(stiffness, self.phase(state), len(gradient))
+            rate = self._rate(stiffness, self.phase(state), self.forces.sums.count(gradient))
             state.energy.append((state.iteration, self._dynamics.kinetic_energy(state, gradient, rate), state.loss))
 
     def _rate(self, stiffness: float, phase: Phase, n: int) -> float:
@@ -206,7 +211,7 @@ class GradientSteps(Steps[State]):
             raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
 
     def check_result(self, state: State) -> None:
-        if not bool(array_namespace(state.U).isfinite(state.U).all()):
+        if not self.forces.sums.all_finite(state.U):
             raise FloatingPointError(
                 f"the map contains NaN or inf after {plural(state.iteration, 'iteration')}: the forces are out of"
                 " range; use a smaller learning_rate, or less extreme exaggeration and parameters of the kernel"
@@ -221,7 +226,7 @@ class GradientSteps(Steps[State]):
         gradient, rule = self._evaluated[0], self.rule
         settled = abs(state.settling - state.loss) < rule.min_loss_change * abs(state.loss)
         state.settling = state.loss
-        if float((gradient**2).sum()) ** 0.5 * self.forces.length < rule.min_grad_norm * self.forces.mass:
+        if self.forces.sums.squared_norm(gradient) ** 0.5 * self.forces.length < rule.min_grad_norm * self.forces.mass:
             return "min_grad_norm"
         if self._is_converged(state):
             return "remaining_gain"
@@ -242,7 +247,7 @@ class GradientSteps(Steps[State]):
 
     def _advance(self, state: State, gradient: Array, stiffness: float, phase: Phase) -> None:
         """Take one step of a phase against the gradient at state.U."""
-        rate = self._rate(stiffness, phase, len(gradient))
+        rate = self._rate(stiffness, phase, self.forces.sums.count(gradient))
         step = self.rule.step(state, gradient, rate, phase.late, self.forces.length)
         state.U, state.velocity = self.geometry.move(state.U, step, state.velocity, centred=self.centred)
         state.iteration += 1
@@ -266,9 +271,9 @@ class GradientSteps(Steps[State]):
         rule, force = self.rule, self.forces.linear_force(phase.exaggeration)
         if not isinstance(rule, Momentum) or type(rule).step is not Momentum.step:  # a subclass may step otherwise
             return None
-        if force is None or type(self.geometry) is not Flat or not self.centred:
+        if force is None or not self.geometry.centred_flat or not self.centred:
             return None
-        rate = self._rate(force.stiffness, phase, len(state.U))
+        rate = self._rate(force.stiffness, phase, self.forces.sums.count(state.U))
         return rule.plan(state, count, force, rate, phase.late, self.forces.length)
 
     def _width_before_collapse(self, state: State) -> float:
@@ -277,7 +282,8 @@ class GradientSteps(Steps[State]):
         In a map of width w, the two outermost points alone make the standard deviation at least w/√(2n).
         """
         if self._min_width[0] != state.phase:
-            width = 0.0 if self.phase(state).late else COLLAPSE * spread(state.origin) * (2 * len(state.origin)) ** 0.5
+            sums, late = self.forces.sums, self.phase(state).late
+            width = 0.0 if late else COLLAPSE * sums.spread(state.origin) * (2 * sums.count(state.origin)) ** 0.5
             self._min_width = state.phase, width
         return self._min_width[1]
 
@@ -304,13 +310,3 @@ class _PhaseStep:
 
     def plan(self, state: Any, count: int) -> StepPlan | None:
         return self._steps.plan(state, self._phase, count)
-
-
-def collapsed(U: Array, origin: Array) -> bool:
-    """Return whether the spread of a map is below COLLAPSE times its initial spread; early exaggeration then ends."""
-    return spread(U) < COLLAPSE * spread(origin)
-
-
-def contracted(U: Array, origin: Array) -> bool:
-    """Return whether a map has shrunk below half of its initial spread."""
-    return spread(U) < spread(origin) / 2

@@ -155,9 +155,13 @@ class RunCheckpoints:
 
     def save_if_due(self, iteration: int) -> None:
         """Write the state to each checkpoint that is due after `iteration` iterations."""
+        if any(iteration % checkpoint.every == 0 for checkpoint in self.checkpoints):
+            self._write_if_due(iteration, self.state())
+
+    def _write_if_due(self, iteration: int, state: Any) -> None:
         for checkpoint in self.checkpoints:
             if iteration % checkpoint.every == 0:
-                archive.write(checkpoint.path, self._about, self.state())
+                archive.write(checkpoint.path, self._about, state)
 
     def _accept(self, path: str | Path, about: dict[str, Any]) -> None:
         """Raise unless a file is a checkpoint of the same run."""

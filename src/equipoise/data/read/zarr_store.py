@@ -31,7 +31,7 @@ def read_zarr(path: Path, selection: Selection) -> Dataset:
     """Return the data set of a Zarr store: X is its array, the table of a group (see `find_table`), or X of AnnData."""
     zarr = import_optional("zarr", "anndata", "reading Zarr")
     source = str(path)
-    _check_no_pickles(path)
+    check_no_pickles(path)
     with decoding(source, "Zarr"):
         node = zarr.open(source, mode="r")
         attributes = dict(node.attrs)
@@ -60,7 +60,7 @@ def _read_blocks(array: Any, source: str) -> Array:
     return X
 
 
-def _check_no_pickles(path: Path) -> None:
+def check_no_pickles(path: Path) -> None:
     """Raise if an array of the store would be decoded by unpickling, which can run arbitrary code.
 
     Raise also if a folder in the store is a symbolic link, because its target is not checked.

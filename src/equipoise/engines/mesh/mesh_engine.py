@@ -168,6 +168,10 @@ class MeshEngine(ABC):
         are the array `source.Y` itself, some engines omit the self terms, so pass a copy.
         """
 
+    def _force_check(self, kernel: Kernel, source: Any) -> ForceCheck:
+        """Return the object that measures the error of transforms on this embedding."""
+        return ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
+
     def _pair_error(self, level: int) -> float:
         """Return the maximum relative error of the force between two points at a level (see `ToleranceRecord`)."""
         return float(self.tol * 2 ** (level / 2))
@@ -217,7 +221,7 @@ class MeshEngine(ABC):
         Refining helps until rounding errors dominate; then float64 is tried. If nothing helps any more, return the
         finest transform tried; if its error exceeds `tol`, warn, but only once for each record.
         """
-        check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
+        check = self._force_check(kernel, source)
 
         def planned(level: int) -> Plan:
             return self._plan(kernel, len(source.Y), record.rungs, replace(record, level=level))
@@ -373,28 +377,34 @@ class ForceCheck:
     """
 
     def __init__(self, kernel: Kernel, source: Any, direct: Solution, n_threads: int):
-        chosen = _checked_points(len(source.Y))
+        chosen = checked_points(len(source.Y))
         self.n_threads, self.source, self.targets = n_threads, source, source.Y[chosen]
         potential, self.force = (to_numpy(part) for part in direct(self.targets))
+        self._study(kernel, len(source.Y), potential, to_numpy(source.charges[chosen]))
+
+    def _study(self, kernel: Kernel, n: int, potential: Array, charges: Array) -> None:
+        """Set the rounding error of the sample, out of n points, and whether few points bear most of its force."""
         # Differences below the rounding error of the potential, or of the point's own term in it, are ignored.
-        own = kernel.value(np.zeros(1)) * to_numpy(source.charges[chosen])
-        self.noise = float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own)) / kernel.length
+        own = kernel.value(np.zeros(1)) * charges
+        self.n, self.noise = n, float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own))
+        self.noise /= kernel.length
         squares = np.sort((self.force.astype(np.float64) ** 2).sum(axis=(1, 2)))
         few = len(squares) // FEW
-        self.uneven = bool(few and squares[-few:].sum() > squares[:-few].sum() and len(squares) < len(source.Y))
+        self.uneven = bool(few and squares[-few:].sum() > squares[:-few].sum() and len(squares) < n)
 
     def error(self, transform: Any) -> float:
         """Return the relative error of the force that this transform gives."""
         solution = transform.solve(self.source, self.n_threads)
-        force = to_numpy(solution(self.targets)[1])
-        size = float(np.linalg.norm(self.force))
-        if self.uneven:
-            everywhere = to_numpy(solution(self.source.Y)[1])
-            size = min(size, float(np.linalg.norm(everywhere)) * (len(force) / len(everywhere)) ** 0.5)
+        everywhere = float(np.linalg.norm(to_numpy(solution(self.source.Y)[1]))) if self.uneven else np.inf
+        return self._relative(to_numpy(solution(self.targets)[1]), everywhere)
+
+    def _relative(self, force: Array, everywhere: float) -> float:
+        """Return the relative error of forces at the sample; `everywhere` is the norm of the forces at all points."""
+        size = min(float(np.linalg.norm(self.force)), everywhere * (len(force) / self.n) ** 0.5)
         return max(0.0, float(np.linalg.norm(force - self.force)) - self.noise) / size if size > 0 else 0.0
 
 
 @lru_cache(maxsize=8)
-def _checked_points(n: int) -> Array:
+def checked_points(n: int) -> Array:
     """Return the indices of the points, out of n, at which the force is checked."""
     return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])

@@ -13,6 +13,7 @@ from scipy import sparse
 from ..._types import Array
 from ...arrays.device_csr import Rows
 from ...arrays.namespace import is_tensor, to_numpy
+from ..cpu import WHOLE_MAP
 from .replay import CudaGraph
 
 
@@ -23,6 +24,8 @@ def like_input(like: Any, result: torch.Tensor) -> Any:
 
 class DevicePlacement:
     """Moves arrays to a device, as float32 tensors or CSR matrices (`Rows`); works also while a step is recorded."""
+
+    sums = WHOLE_MAP
 
     def __init__(self, device: torch.device, graph: CudaGraph):
         self.device, self._graph = device.type, graph
@@ -49,6 +52,9 @@ class DevicePlacement:
             self._graph.flag_where(mask)
             return ()
         return to_numpy(mask).nonzero()[0]
+
+    def column_points(self, Y: Any) -> Any:
+        return Y
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return self._graph.concurrently(first, second) if self._graph.recording else (first(), second())

@@ -22,7 +22,7 @@ from ...arrays.csr import dense, on_host
 from ...divergences import antiderivative
 from ...engines import Engine, Placement
 from ...kernels import Kernel
-from ..base import Balance, Objective, require_positive
+from ..base import Balance, FrozenForce, Objective, require_positive
 from ..conditional import ConditionalKL
 from ..dense import DenseDivergence
 from ..joint import JointDivergence, RenyiDivergence
@@ -90,7 +90,7 @@ class Curved:
             " the input"
         )
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         raise ValueError(
             "transform is not available if g is a function, because g(Y) defines the metric only at the fitted points;"
             " pass g as a constant matrix"

@@ -14,7 +14,7 @@ import torch
 from ..._types import Array, Matrix
 from ...engines import Engine, Placement
 from ...kernels import Kernel
-from ..base import Balance, Objective
+from ..base import Balance, FrozenForce, Objective
 from ..closed_form import Linear
 
 PROBES = 10  # gradients for the first estimate of the curvature; chosen
@@ -87,7 +87,7 @@ class OwnLoss:
             " order of the input"
         )
 
-    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> FrozenForce:
         raise TypeError(
             "a user-defined loss defines no forces on new points; optimise the old and the new points together"
         )

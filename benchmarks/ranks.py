@@ -1,0 +1,244 @@
+"""Fits over ranks: strong and weak scaling, the overhead of one rank, bytes sent, and a model of the cost.
+
+    python benchmarks/ranks.py [--n 200000] [--ranks 1 2] [--iterations 150] [--repeats 3] [--decay 0.5]
+                               [--out benchmarks/results/ranks.md]
+
+Each rank is a process with one thread on this machine; they communicate through gloo. The data are the mixtures of
+benchmarks/scaling.py. Strong scaling: n points on every number of ranks. Weak scaling: n points for each rank of the
+largest number, so that the points of a rank stay the same. The overhead is that of one rank over the plain engine with
+n_jobs=1, in turn. The model and its prediction for GPUs are in rank_model.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import common
+import numpy as np
+from rank_model import CostModel, prediction_lines
+from rank_processes import run_ranks
+from rank_timers import PARTS, TALK, WORK, Timers, halo_shares, measure_collectives
+from scaling import mixture
+
+TIMEOUT = 900.0  # seconds of a collective
+NAME = "TSNE(perplexity=30)"
+
+
+def child(file: Path) -> None:
+    """Fit as one rank, or on the plain engine, and answer with the measurements."""
+    request = json.loads(file.read_text())
+    import equipoise as eq
+
+    X = np.load(request["table"], mmap_mode="r")[: request["n"]]
+    method = eq.TSNE(perplexity=30, n_iter=request["iterations"], random_state=0, n_jobs=1, engine="grid")
+    common.answer(file, plain(method, X) if request["plain"] else over_ranks(method, X))
+
+
+def plain(method: Any, X: np.ndarray) -> dict[str, Any]:
+    timers = Timers()
+    with timers.part("build"):
+        problem = method.problem(np.array(X))
+    with timers.part("descent"):
+        problem.optimize()
+    return {"clock": timers.clock, "processor": timers.processor, "n_iter": problem.n_iter}
+
+
+def over_ranks(method: Any, X: np.ndarray) -> dict[str, Any]:
+    from equipoise.distributed import current_group
+    from equipoise.distributed import rank_fit as fitting
+    from equipoise.distributed.rank_affinities import Joint
+
+    kept: list[Any] = []
+    loss, timers = Joint.loss, Timers()
+
+    def keep(*args: Any) -> Any:
+        kept.append(loss(*args))
+        return kept[0]
+
+    Joint.loss = keep  # type: ignore[method-assign]
+    with current_group(timeout=TIMEOUT) as group:
+        group.barrier()
+        start = time.perf_counter()
+        with timers.measuring(group):
+            result = fitting.fit(method, X, group=group)
+        seconds = time.perf_counter() - start
+        halo, A = kept[0].halo, kept[0].symmetric
+        record = {
+            "clock": timers.clock, "processor": timers.processor, "calls": timers.calls, "sent": timers.sent,
+            "nodes": round(timers.nodes / result.n_iter), "seconds": seconds, "n_iter": result.n_iter,
+            "loss": result.loss,
+            "own": len(result.rows), "halo": int(halo.size - len(result.rows)), "edges": int(A.nnz),
+            "peak_mb": common.peak_memory(), "recall": result.knn_recall,
+        }  # fmt: skip
+        if group.size == 1:
+            record["halo_shares"] = halo_shares(halo.globalized(A))
+        else:
+            record["collectives"] = measure_collectives(group)
+    return record
+
+
+def run(request: dict[str, Any], size: int, repeats: int) -> list[list[dict[str, Any]]]:
+    """Return the records of all ranks for each of several runs, fastest first."""
+    runs = []
+    for _ in range(repeats):
+        outcome = run_ranks("ranks.py", request, size)
+        if outcome.failed is not None:
+            raise SystemExit(f"{size} ranks, n = {request['n']:,}: {outcome.failed}")
+        runs.append(outcome.results)
+    return sorted(runs, key=lambda records: records[0]["clock"]["descent"])
+
+
+def middle(runs: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the run with the median time of descent."""
+    return runs[len(runs) // 2]
+
+
+def scaling_table(found: dict[tuple[int, int], list[dict[str, Any]]]) -> list[str]:
+    """Return the seconds of each part, the slowest rank of each, for runs by (n, ranks)."""
+    rows = []
+    first = next(iter(found.values()))
+    each = max(r["seconds"] for r in first) * len(first) / sum(r["own"] for r in first)  # rank seconds per point
+    for (n, size), records in found.items():
+        slowest = {part: max(record["clock"][part] for record in records) for part in PARTS}
+        per = 1e3 * slowest["descent"] / records[0]["n_iter"]
+        total = max(record["seconds"] for record in records)
+        rows.append([
+            f"{n:,}", str(size), *(f"{slowest[part]:.2f}" for part in PARTS), f"{per:.1f}", f"{total:.1f}",
+            f"{each * n / total / size:.2f}", f"{max(r['peak_mb'] for r in records):.0f}",
+        ])  # fmt: skip
+    columns = ["n", "ranks", *(f"{part}, s" for part in PARTS), "ms per iteration", "total, s", "efficiency",
+               "peak of a rank, MB"]  # fmt: skip
+    return common.table(columns, rows)
+
+
+def iteration_table(found: dict[tuple[int, int], list[dict[str, Any]]]) -> list[str]:
+    """Return the milliseconds of the parts of an iteration, means over ranks and iterations."""
+    rows = []
+    for (n, size), records in found.items():
+        count = records[0]["n_iter"]
+        parts = (*WORK, *TALK, "rest", "descent")
+        mean = [1e3 * np.mean([r["clock"].get(part, 0.0) for r in records]) / count for part in parts]
+        rows.append([f"{n:,}", str(size), *(f"{ms:.2f}" for ms in mean)])
+    return common.table(["n", "ranks", *WORK, *TALK, "rest", "whole"], rows)
+
+
+def traffic_table(found: dict[tuple[int, int], list[dict[str, Any]]]) -> list[str]:
+    """Return what a rank sends in an iteration, and the sizes of its part."""
+    rows = []
+    for (n, size), records in found.items():
+        record, count = records[0], records[0]["n_iter"]
+        sent = [f"{record['sent'].get(part, 0) / count / 1e3:.1f}" for part in TALK]
+        calls = f"{sum(record['calls'].values()) / count:.1f}"
+        sizes = [f"{record[key]:,}" for key in ("own", "halo", "edges", "nodes")]
+        rows.append([f"{n:,}", str(size), *sizes, *sent, calls])
+    columns = ["n", "ranks", "own points", "halo points", "edges", "mesh nodes", *(f"{part}, kB" for part in TALK),
+               "collectives"]  # fmt: skip
+    return common.table(columns, rows)
+
+
+def overhead_table(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Return medians of the plain engine and of one rank, and their ratios."""
+    rows = []
+    for kind in ("clock", "processor"):
+        for part in ("build", "descent"):
+            plainly, ranked = (
+                median(
+                    sum(record[kind][p] for p in (PARTS[:-1] if part == "build" and name == "ranks" else [part]))
+                    for record in runs[name]
+                )
+                for name in ("plain", "ranks")
+            )
+            rows.append([f"{part}, {kind}", f"{plainly:.2f}", f"{ranked:.2f}", f"{ranked / plainly:.3f}"])
+    return common.table(["part", "plain engine, s", "one rank, s", "ratio"], rows)
+
+
+def measure_overhead(table: Path, n: int, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """Run the plain engine and one rank in turn."""
+    runs: dict[str, list[dict[str, Any]]] = {"plain": [], "ranks": []}
+    for _ in range(args.repeats):
+        for name, records in runs.items():
+            request = {"table": str(table), "n": n, "iterations": args.iterations, "plain": name == "plain"}
+            records += middle(run(request, 1, 1))
+    return runs
+
+
+def notes(args: argparse.Namespace) -> list[str]:
+    cores, ordinary = os.cpu_count(), os.sched_getscheduler(0) == os.SCHED_OTHER
+    priority = "" if ordinary else " All processes had real-time priority (`chrt -r 5`), because others were running."
+    return f"""
+`{NAME}` with n_iter={args.iterations} and engine="grid"; mixtures of 30 Gaussians in 50 dimensions
+(benchmarks/scaling.py, decay {args.decay:g}), float32, read from an NPY file through a memory map. Times of a part are
+those of the slowest rank, in the run with the median time of descent out of {args.repeats}; reading is done by the
+search and is not in the column of neighbours. **Efficiency** is time × ranks per point in the first row, divided by
+that of this row. Times of collectives include waiting for other ranks. The loss and the tolerance of the mesh, which
+are evaluated every 50 iterations, are part of an iteration. Only {cores} cores were available, all ranks were on one
+machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.{priority}
+""".strip().splitlines()
+
+
+def measure(args: argparse.Namespace) -> tuple[dict[Any, Any], dict[str, list[dict[str, Any]]]]:
+    """Return the median runs by (n, ranks) and the runs of the overhead; print as they come."""
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    per_rank = args.n // max(args.ranks)
+    with TemporaryDirectory() as folder:
+        table = Path(folder) / "table.npy"
+        np.save(table, mixture(args.n, args.decay)[0])
+        overhead = measure_overhead(table, args.n, args)
+        for n, size in [(args.n, p) for p in args.ranks] + [(per_rank * p, p) for p in args.ranks]:
+            if (n, size) not in found:
+                request = {"table": str(table), "n": n, "iterations": args.iterations, "plain": False}
+                found[n, size] = middle(run(request, size, args.repeats))
+                print(f"n = {n:,}, {size} ranks: {found[n, size][0]['seconds']:.1f} s", flush=True)
+    return found, overhead
+
+
+def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any], overhead: Any) -> list[str]:
+    command = f"python benchmarks/ranks.py --n {args.n} --ranks {' '.join(map(str, args.ranks))}"
+    command += f" --iterations {args.iterations} --repeats {args.repeats} --decay {args.decay:g}"
+    per_rank = args.n // max(args.ranks)
+    strong = {key: found[key] for key in ((args.n, p) for p in args.ranks)}
+    weak = {key: found[key] for key in ((per_rank * p, p) for p in args.ranks)}
+    model = CostModel.fitted(found)
+    return [
+        *common.header("Fits over ranks", command, where),
+        *notes(args), "", "## Strong scaling", "", *scaling_table(strong),
+        "", "## Weak scaling", "", *scaling_table(weak),
+        "", "## Within an iteration, ms", "", *iteration_table(found),
+        "", "## What a rank holds, and sends in an iteration", "", *traffic_table(found),
+        "", f"## One rank and the plain engine, n = {args.n:,}", "", *overhead_table(overhead), "",
+        f"Medians of {args.repeats} runs in turn, with n_jobs=1. The build is everything before the descent. Ranks",
+        "search in other batches than the plain engine, which keeps all points in memory, and sum in fixed blocks.",
+        "", *model.lines(found), "", *prediction_lines(found),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=200_000)
+    cores = os.cpu_count() or 1
+    parser.add_argument("--ranks", type=int, nargs="+", default=[p for p in (1, 2, 4, 8, 16) if p <= cores])
+    parser.add_argument("--iterations", type=int, default=150)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--decay", type=float, default=0.5)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ranks.md"))
+    parser.add_argument("--save", type=Path, default=None, help="JSON file with all measurements")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child is not None:
+        return child(args.child)
+    where = common.machine(1, ["equipoise", "numpy", "scipy", "torch"])
+    found, overhead = measure(args)
+    if args.save is not None:
+        args.save.write_text(json.dumps([[[*key], records] for key, records in found.items()]))
+    common.write(page(args, where, found, overhead), args.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Positions of points that other ranks own and this rank needs, because its rows of the affinities contain them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Array, Matrix
+from ..arrays.csr import make_csr
+from .group import Group
+from .partition import Partition
+
+
+class Halo:
+    """Exchanges the positions of neighbours across ranks.
+
+    Parameters
+    ----------
+    group : Group
+    partition : Partition
+    needed : array of int64
+        Positions of points in the order of the partition, among them own ones.
+    """
+
+    def __init__(self, group: Group, partition: Partition, needed: Array):
+        self.group, self.partition = group, partition
+        own = partition.own
+        needed = np.unique(needed)
+        self.ids = needed[(needed < own.start) | (needed >= own.stop)]  # sorted, and so by owner
+        cuts = np.searchsorted(self.ids, partition.bounds)
+        wanted = group.all_to_all([self.ids[a:b] for a, b in pairwise(cuts)])
+        self._sent = [positions - own.start for positions in wanted]
+        self.size = (own.stop - own.start) + len(self.ids)  # own points and those of the halo
+
+    def extended(self, Y: Array) -> Array:
+        """Return the rows of own points Y (own, d), followed by those of the halo, (size, d)."""
+        if self.group.size == 1:
+            return Y
+        parts = self.group.all_to_all([np.ascontiguousarray(Y[rows]) for rows in self._sent])
+        return np.concatenate([Y, *parts])
+
+    def localized(self, A: Matrix) -> Matrix:
+        """Return A (own, n), whose columns are positions, with columns that are rows of `extended`, (own, size)."""
+        own, columns = self.partition.own, A.indices
+        inside = (columns >= own.start) & (columns < own.stop)
+        local = np.where(inside, columns - own.start, 0)
+        local[~inside] = np.searchsorted(self.ids, columns[~inside]) + (own.stop - own.start)
+        return make_csr(A.data, local.astype(np.int32), A.indptr, (A.shape[0], self.size))
+
+    def globalized(self, A: Matrix) -> sparse.csr_matrix:
+        """Return the inverse of `localized`."""
+        own = self.partition.own
+        positions = np.concatenate([np.arange(own.start, own.stop), self.ids])
+        return make_csr(A.data, positions[A.indices], A.indptr, (A.shape[0], self.partition.n))

@@ -1,0 +1,275 @@
+"""A group of ranks over torch.distributed: gloo on CPUs, NCCL on GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from .._optional import import_optional
+from .._types import Array
+from .._version import __version__
+from .environment import read_environment
+from .group import DEFAULT_TIMEOUT, Group, checked_timeout, refuse_unequal
+from .message_header import Header
+from .rank_error import RankError, describe_error, name_ranks
+from .rank_monitor import RankMonitor
+
+BACKENDS = ("gloo", "nccl")
+SLICE_SECONDS = 0.2  # how often a waiting rank looks whether another has failed
+CHUNK_BYTES = 1 << 28  # the largest message, and the size of the buffers of all_to_all
+_NEVER_SENT = 7001  # tag of a message that no rank sends
+
+
+class TorchGroup(Group):
+    """Ranks that communicate through torch.distributed.
+
+    The process group is the default one of torch.distributed if it has been initialised. Otherwise it is initialised
+    from the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+
+    Parameters
+    ----------
+    timeout : float, default=300
+        The time limit of a collective, and of the start, in seconds.
+    backend : {"gloo", "nccl"}, default="gloo"
+        How ranks communicate if the process group has not been initialised. With "nccl" arrays are copied through the
+        GPU LOCAL_RANK, and every rank needs its own GPU.
+    """
+
+    def __init__(self, timeout: float = DEFAULT_TIMEOUT, backend: str = "gloo") -> None:
+        super().__init__()
+        self.timeout = checked_timeout(timeout)
+        if backend not in BACKENDS:
+            raise ValueError(f"unknown backend {backend!r}; choose from {', '.join(BACKENDS)}")
+        self._torch = import_optional("torch", "gpu", "communication between ranks")
+        self._dist = dist = import_optional("torch.distributed", "gpu", "communication between ranks")
+        if not dist.is_available():
+            raise ImportError("this build of PyTorch has no torch.distributed; install another one")
+        self._owner = not dist.is_initialized()
+        if self._owner:
+            store = self._connect()
+        else:
+            self.rank, self.size = dist.get_rank(), dist.get_world_size()
+            backend = dist.get_backend()
+            store = dist.distributed_c10d._get_default_store()
+        number = store.add(f"equipoise/groups of rank {self.rank}", 1)  # several groups may share a store
+        store = dist.PrefixStore(f"equipoise/{number}", store)
+        self._introduce(store)
+        if self._owner:
+            dist.init_process_group(
+                backend,
+                store=dist.PrefixStore("processes", store),
+                rank=self.rank,
+                world_size=self.size,
+                timeout=timedelta(seconds=self.timeout + 60),  # the limit of this class comes first
+            )
+        self._device = self._own_gpu() if backend == "nccl" else self._torch.device("cpu")
+        self._name, self._deadline = "", 0.0
+        self.closed = self._aborted = False
+        self._monitor = RankMonitor(store, self.rank, self.hosts)
+
+    def close(self) -> None:
+        """Leave the group; rank 0 waits until the others have left. Destroys the process group if it is its own."""
+        if self.closed:
+            return
+        self.closed = True
+        self._monitor.close(self.timeout)
+        if self._monitor.failure is not None or self.failure is not None:
+            self._abort()
+        if self._owner and self._dist.is_initialized():
+            self._dist.destroy_process_group()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Name what the ranks are doing, for error messages; an error that leaves the stage ends the other ranks."""
+        self._monitor.enter_stage(name)
+        try:
+            with super().stage(name):
+                yield
+        finally:
+            self._monitor.enter_stage(self.current_stage)
+
+    def _connect(self) -> Any:
+        """Return the store at MASTER_ADDR and MASTER_PORT, hosted by rank 0 or by torchrun."""
+        self.rank, self.size = read_environment(os.environ)
+        host, port = os.environ.get("MASTER_ADDR", ""), int(os.environ.get("MASTER_PORT", 0))
+        torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        try:
+            store = self._dist.TCPStore(
+                host,
+                port,
+                is_master=self.rank == 0 and not torchrun,
+                timeout=timedelta(seconds=self.timeout),
+                wait_for_workers=False,
+                multi_tenant=True,
+            )
+        except RuntimeError as error:
+            first_line = str(error).partition("\n")[0]
+            raise ConnectionError(
+                f"no connection to rank 0 at {host}:{port} within {self.timeout:g} s ({first_line});"
+                " check MASTER_ADDR and MASTER_PORT, and that rank 0 runs"
+            ) from error
+        return self._dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+
+    def _introduce(self, store: Any) -> None:
+        """Exchange the names of hosts, and refuse ranks that do not come or have another version or byte order."""
+        own = {"host": socket.gethostname(), "version": __version__, "byteorder": sys.byteorder}
+        store.set(f"hello/{self.rank}", json.dumps(own))
+        keys = [f"hello/{rank}" for rank in range(self.size)]
+        try:
+            store.wait(keys, timedelta(seconds=self.timeout))
+        except RuntimeError as error:
+            missing = [rank for rank, key in enumerate(keys) if not store.check([key])]
+            raise ConnectionError(
+                f"{name_ranks(missing)} did not connect within {self.timeout:g} s; {self.size} ranks were expected"
+            ) from error
+        hello = [json.loads(store.get(key)) for key in keys]
+        self.hosts = tuple(one["host"] for one in hello)
+        refuse_unequal("equipoise version", [one["version"] for one in hello], self.hosts)
+        refuse_unequal("byte order", [one["byteorder"] for one in hello], self.hosts)
+
+    def _own_gpu(self) -> Any:
+        cuda = self._torch.cuda
+        number = int(os.environ.get("LOCAL_RANK", self.rank % max(cuda.device_count(), 1)))
+        if number >= cuda.device_count():
+            raise RuntimeError(
+                f'rank {self.rank} has no GPU {number} for backend="nccl": {cuda.device_count()} found on {self.host};'
+                ' use backend="gloo", or at most one rank for each GPU'
+            )
+        cuda.set_device(number)
+        return self._torch.device("cuda", number)
+
+    def _publish(self, failure: RankError) -> None:
+        self._monitor.report(failure)
+
+    @contextmanager
+    def _collective(self, name: str) -> Iterator[None]:
+        if self.closed:
+            raise RuntimeError(f"{name} was called on a group that has been closed; use a new one")
+        self._raise_failure()
+        self._name, self._deadline = name, time.monotonic() + self.timeout
+        self._monitor.enter_collective()
+        yield
+
+    def _headers(self, header: Header) -> list[Header]:
+        own = self._tensor(header.encode(self.size))
+        rows = [self._torch.empty_like(own) for _ in range(self.size)]
+        self._wait([self._start(self._dist.all_gather, rows, own)])
+        return [Header.decode(row.cpu().numpy()) for row in rows]
+
+    def _reduce(self, array: Array, op: str) -> Array:
+        tensor = self._tensor(array.reshape(-1))
+        operation = getattr(self._dist.ReduceOp, op.upper())
+        chunks = tensor.split(CHUNK_BYTES // array.itemsize) if len(tensor) else ()
+        self._wait([self._start(self._dist.all_reduce, chunk, op=operation) for chunk in chunks])
+        return np.asarray(tensor.cpu().numpy()).reshape(array.shape)
+
+    def _gather(self, parts: list[Array]) -> None:
+        self._broadcast_all(list(enumerate(parts)))
+
+    def _send_from(self, source: int, data: Array) -> None:
+        self._broadcast_all([(source, data)])
+
+    def _broadcast_all(self, parts: list[tuple[int, Array]]) -> None:
+        """Broadcast each array of bytes from its rank, in chunks."""
+        chunks = [
+            (rank, part[begin : begin + CHUNK_BYTES])
+            for rank, part in parts
+            for begin in range(0, len(part), CHUNK_BYTES)
+        ]
+        tensors = [self._tensor(chunk) for _, chunk in chunks]
+        works = [self._start(self._dist.broadcast, t, src=rank) for (rank, _), t in zip(chunks, tensors, strict=True)]
+        self._wait(works)
+        for (rank, chunk), tensor in zip(chunks, tensors, strict=True):
+            if rank != self.rank and self._device.type != "cpu":
+                chunk[:] = tensor.cpu().numpy()
+
+    def _swap(self, sent: list[Array], received: list[Array], counts: Array) -> None:
+        step = max(CHUNK_BYTES // self.size, 1)
+        for begin in range(0, int(counts.max(initial=0)), step):
+            here = np.clip(counts - begin, 0, step)
+            to, back = here[self.rank].tolist(), here[:, self.rank].tolist()
+            given = np.concatenate([part[begin : begin + n] for part, n in zip(sent, to, strict=True)])
+            given = self._tensor(given)
+            taken = self._torch.empty(sum(back), dtype=self._torch.uint8, device=self._device)
+            self._wait([self._start(self._dist.all_to_all_single, taken, given, back, to)])
+            pieces = np.split(taken.cpu().numpy(), np.cumsum(back)[:-1])
+            for part, n, piece in zip(received, back, pieces, strict=True):
+                part[begin : begin + n] = piece
+
+    def _tensor(self, array: Array) -> Any:
+        """Return a tensor with the array's memory on the CPU, or a copy on the GPU."""
+        return self._torch.from_numpy(array).to(self._device)
+
+    def _start(self, function: Any, *arguments: Any, **options: Any) -> Any:
+        """Start a collective of torch.distributed, and return its handle."""
+        try:
+            return function(*arguments, **options, async_op=True)
+        except RuntimeError as error:
+            raise self._find_failure(describe_error(error), None) from error
+
+    def _wait(self, works: list[Any]) -> None:
+        """Wait for collectives until they end, another rank fails, or the time limit has passed."""
+        for work in works:
+            while not self._ended(work):
+                self._raise_failure()
+                if time.monotonic() > self._deadline:
+                    raise self._find_failure("time limit", self.timeout)
+
+    def _ended(self, work: Any) -> bool:
+        """Wait for a short time, and return whether a collective has ended; raise if it failed."""
+        try:
+            if self._device.type == "cpu":
+                work.wait(timedelta(seconds=SLICE_SECONDS))
+                return True
+            end = time.monotonic() + SLICE_SECONDS
+            while not work.is_completed() and time.monotonic() < end:
+                time.sleep(1e-4)
+            if not work.is_completed():
+                return False
+            work.wait()
+            self._torch.cuda.current_stream().synchronize()
+            return True
+        except RuntimeError as error:
+            if self._device.type == "cpu" and "timed out" in str(error).lower() and not self._failed(work):
+                return False  # the short time has passed, even if the collective has ended since
+            raise self._find_failure(describe_error(error), None) from error
+
+    def _failed(self, work: Any) -> bool:
+        """Return whether a collective has ended with an error."""
+        try:
+            return bool(work.is_completed() and not work.wait())
+        except RuntimeError:
+            return True
+
+    def _raise_failure(self) -> None:
+        """Raise the failure that a rank has reported."""
+        if self._monitor.failure is not None:
+            self._monitor.linger()
+            self._abort()
+            raise self._monitor.failure
+
+    def _find_failure(self, error: str, limit: float | None) -> RankError:
+        failure = self._monitor.find_failure(self._name, error, limit)
+        self._abort()
+        return failure
+
+    def _abort(self) -> None:
+        """End the collectives that wait for a rank that failed, or else the process would wait for them at its end."""
+        if self._aborted or not self._dist.is_initialized():
+            return
+        self._aborted = True
+        with suppress(RuntimeError):
+            if self._device.type == "cpu":  # gloo closes its connections when the wait for a message times out
+                message = self._dist.irecv(self._torch.empty(1), src=(self.rank + 1) % self.size, tag=_NEVER_SENT)
+                message.wait(timedelta(milliseconds=1))
+            elif hasattr(self._dist.group.WORLD, "abort"):
+                self._dist.group.WORLD.abort()
