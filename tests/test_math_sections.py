@@ -12,7 +12,7 @@ from support.cases import KERNELS, differences
 
 import equipoise as eq
 from equipoise import _core, kernels, procrustes
-from equipoise.engines import Reference
+from equipoise.engines import Reference, cpu
 from equipoise.engines.mesh import mesh_engine, plan
 from equipoise.engines.sampled import SOURCES, draw_offsets
 from equipoise.engines.tables import tabulate
@@ -168,7 +168,7 @@ def test_section_10_split_of_a_kernel(kernel):
 
 
 def test_section_10_constants():
-    assert mesh_engine.MARGIN == 0.8 and mesh_engine.CHECKED == 128 and mesh_engine.PAIRS == 2**20
+    assert mesh_engine.MARGIN == 0.8 and cpu.CHECKED == 128 and cpu.PAIRS == 2**20
     assert 2 ** (23 - _core.TABLE_BITS) == 64  # segments of a table per octave
     kernel = kernels.StudentT()
     table = tabulate(kernel.value, kernel.slope, 0.1, 10, 0.0)

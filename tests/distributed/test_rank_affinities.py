@@ -24,7 +24,7 @@ PERPLEXITIES = np.array([8.0, 12.0])
 
 @pytest.fixture(scope="module")
 def digits():
-    return load_digits().data[:800]
+    return load_digits().data  # two blocks of rows
 
 
 def found_by(group, X, k=20):
@@ -116,11 +116,10 @@ def test_rows_of_the_locally_linear_matrix_sum_to_zero(digits):
 
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_sizes_of_rounds_do_not_change_the_bytes(monkeypatch, matrix):
-    X = mixture(900, 5)
+    X = mixture(2500, 5)
     _, expected, _ = run(1, X, matrix)
     monkeypatch.setattr(exchange, "ROUND", 3000)
     monkeypatch.setattr(rank_matrix, "ROUND", 3000)
-    monkeypatch.setattr(rank_matrix, "SUMMED_ROWS", 50)
     monkeypatch.setattr("equipoise.distributed.reconstruction.ROUND", 3000)
     _, M, _ = run(3, X, matrix)
     assert bytes_of(M) == bytes_of(expected)
@@ -162,6 +161,6 @@ def test_weights_that_are_not_finite_are_refused():
 def test_matrix_describes_itself(digits):
     found, _, parts = run(2, digits, joint)
     count = found.partition.count
-    assert repr(found) == f"<20 neighbours of each of {count} of 800 points, recall 1>"
-    assert repr(parts[0]) == f"<{count} of 800 rows of a matrix, {parts[0].own.nnz} entries>"
-    assert_array_equal(parts[0].own.shape, (512, 800))
+    assert repr(found) == f"<20 neighbours of each of {count} of 1797 points, recall 1>"
+    assert repr(parts[0]) == f"<{count} of 1797 rows of a matrix, {parts[0].own.nnz} entries>"
+    assert_array_equal(parts[0].own.shape, (1024, 1797))

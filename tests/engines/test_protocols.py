@@ -79,7 +79,7 @@ def test_every_engine_implements_the_protocols(name):
 def test_protocols_list_their_methods():
     assert set(methods(Engine)) == {"edges", "field", "freeze", "edges_to"}
     assert members(Engine) == {*methods(Engine), "placement", "stepper", "traits", "pairs"}
-    assert members(Placement) == {"to_device", "indices_where", "concurrently", "device"}
+    assert members(Placement) == {"to_device", "indices_where", "column_points", "concurrently", "device", "sums"}
     assert members(Stepper) == {"replay_steps", "free_buffers"}
     assert members(Resumable) == {"settings", "state", "restore"}
     assert Traits._fields == ("name", "dtype", "needs_sparse_P", "gains_from_locality")

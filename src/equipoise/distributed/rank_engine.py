@@ -11,8 +11,8 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import entry_values
 from ..engines.base import Field, PointSums, Stepper, Traits
-from ..engines.cpu import HostPlacement, SteadyMesh
-from ..engines.mesh.mesh_engine import ForceCheck, Grid
+from ..engines.cpu import ForceCheck, HostPlacement, SteadyMesh
+from ..engines.mesh.mesh_engine import Grid
 from ..engines.mesh.plan import Plan, rungs_of
 from ..kernels import Kernel
 from .halo import Halo
@@ -51,7 +51,7 @@ class RankGrid(Grid):
     def __init__(self, shared: SharedMap, halo: Halo, n_threads: int, tol: float):
         super().__init__(n_threads, tol)
         self.shared, self.halo = shared, halo
-        self.placement = RankPlacement(shared, self.extended)  # type: ignore[misc]
+        self.placement = RankPlacement(shared, self.extended)
         self._patterns: dict[int, tuple[Array, _core.Csr]] = {}
         self._extended: tuple[Array | None, Array | None] = None, None
 
@@ -113,7 +113,7 @@ class RankGrid(Grid):
 
         return field
 
-    def steady_mesh(self, kernel: Kernel, Y: Array) -> SteadyMesh | None:
+    def steady_mesh(self, kernel: Kernel, Y: Array, charged: bool) -> SteadyMesh | None:
         return None  # the core takes no steps by itself: its sums would be over own points only
 
     def steady_source(self, kernel: Kernel, source: RankSource) -> Any:

@@ -15,14 +15,14 @@ from ..methods.embedding import Embedding
 from ..methods.estimator import report_remaining_gain
 from ..methods.fit_plan import FitPlan
 from ..optimize.rules import GradientDescent, Momentum
-from .environment import current_group
+from .current import current_group
 from .exact_scan import OwnVectors
 from .group import Group
 from .neighbors import RankNeighbors, find_neighbors
 from .new_rows import TablePlacement
 from .partition import Partition
 from .principal import Principal, principal_map
-from .rank_affinities import RankLoss, recipe
+from .rank_affinities import RankLoss, Recipe, recipe
 from .rank_engine import RankGrid
 from .rank_map import RankMap
 from .rank_problem import SharedProblem, check_geometry, shared_geometry
@@ -85,8 +85,8 @@ def fit(
     group = current_group(group)
     source = open_rows(data, key=key)
     n, D = source.shape
-    plan, seed = _checked_plan(method, n, group)
-    made = recipe(method, n)
+    plan, made = check_fit(method, n)
+    seed = _shared_seed(method, group)
     group.require_equal("the method", repr(method))
     group.require_equal("the shape of the table", [n, D])
     reduced = None if n_columns is None else Principal(group, source, n_columns, plan.n_threads)
@@ -111,8 +111,11 @@ def fit(
     return RankMap.of(problem, found.ids, TablePlacement(problem, rows, made, axes, D))
 
 
-def _checked_plan(method: Any, n: int, group: Group) -> tuple[FitPlan, int]:
-    """Return the plan of a fit of n points and its seed; raise ValueError if a parameter does not work over ranks."""
+def check_fit(method: Any, n: int) -> tuple[FitPlan, Recipe]:
+    """Return the plan of a fit of n points and how its loss is computed.
+
+    Raise ValueError if the method or one of its parameters does not work over ranks.
+    """
     if not isinstance(method, Embedding):
         raise ValueError(f"method must be a method of attraction and repulsion such as TSNE(), got {method!r}")
     if method.engine not in ("auto", "grid") or method.device == "cuda":
@@ -130,11 +133,16 @@ def _checked_plan(method: Any, n: int, group: Group) -> tuple[FitPlan, int]:
     check_geometry(plan.geometry)
     if type(plan.rule) not in (Momentum, GradientDescent):  # others use sums over all points
         raise ValueError(f"optimizer={plan.rule!r} is not supported over ranks; use Momentum() or GradientDescent()")
+    if not (method.random_state is None or is_integer(method.random_state)):
+        raise ValueError(f"random_state must be an integer or None over ranks, got {method.random_state!r}")
+    return plan, recipe(method, n)
+
+
+def _shared_seed(method: Embedding, group: Group) -> int:
+    """Return the seed of a method; if it has none, one that rank 0 draws for all ranks."""
     seed = method.random_state
-    if not (seed is None or is_integer(seed)):
-        raise ValueError(f"random_state must be an integer or None over ranks, got {seed!r}")
     drawn = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
-    return plan, int(group.broadcast_value(drawn))
+    return int(group.broadcast_value(drawn))
 
 
 def _initial_map(

@@ -12,8 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
-from ..engines.cpu import charge_columns
-from ..engines.mesh.mesh_engine import ForceCheck, checked_points
+from ..engines.cpu import ForceCheck, charge_columns, checked_points
 from ..engines.mesh.plan import PADDING, Source, Transform, bounding_box, near_table, split
 from ..kernels import Kernel
 from .shared_map import SharedMap

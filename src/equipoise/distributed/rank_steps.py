@@ -61,9 +61,11 @@ class RankSteps:
             Z = shared.total(potential[:, 0] - self_term(transform))
             if not Z > 0:
                 return taken
-            rates = (plan.rate, float(momentum), *plan[2:-1])
-            push = force.push / Z
-            _core.move_rows(edges, half[:, 0], force.pull, push, *rates, *moving.values(), sums, shared.n_threads)
+            _core.move_rows(
+                edges, half[:, 0], force.pull, force.push / Z, plan.rate, float(momentum), plan.gain_up, plan.gain_down,
+                plan.turned, plan.min_gain, plan.max_step, U, moving["velocity"], moving["gain"], sums,
+                shared.n_threads,
+            )  # fmt: skip
             mean = (shared.add_blocks(sums) / shared.partition.n).astype(np.float32)
             _core.shift_rows(mean, U, boxes, shared.n_threads)
             source.move_to(boxes)

@@ -65,13 +65,6 @@ class Input(ScaledDistances):
         """What determines `limit`, as text for error messages, such as "n_samples=50"."""
         return f"n_samples={self.n}" if self.limit == self.n else f"n_features={self.limit}"
 
-    def check_dimension(self, n_components: int, needed: int) -> None:
-        """Raise ValueError if a map with `n_components` needs more dimensions than the data can fill."""
-        if (excess := needed - self.limit) > 0:
-            raise ValueError(
-                f"n_components={n_components} is too large for {self.limited_by}; use at most {n_components - excess}"
-            )
-
     @property
     def points(self) -> Array | None:
         """Coordinates (n, D), float64, if distances are Euclidean distances between dense rows; else None."""

@@ -15,6 +15,7 @@ from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import on_host
 from ..arrays.namespace import check_random_state, is_auto, is_tensor, main_array, on_device_of, to_numpy
+from ..data.checks.table_input import check_dimension
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
@@ -244,7 +245,7 @@ class Embedding(Estimator):
             self._require_free_memory(X)
         data = self._input(X)
         self._record_features(X, data)
-        data.check_dimension(self.n_components, self._map_dimension())
+        check_dimension(data, self.n_components, self._map_dimension())
         geometry, schedule = geometry.sized(data.n, self.n_components, kernel.length), self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
@@ -266,16 +267,15 @@ class Embedding(Estimator):
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
         problem = self._problem_class()(objective, geometry, engine, Y0, schedule, rule, recall)
-        given = main_array(X)
-        problem.output_device = given.device if name == "torch" and is_tensor(given) else None
+        problem.output_device = X0.device if name == "torch" and is_tensor(X0 := main_array(X)) else None
         return problem, data, neighborhoods
 
     def fit_plan(self, n: int) -> FitPlan:
         """Return what a fit of n points consists of apart from the data; raise if a parameter is invalid."""
         self.check_parameters()
-        kernel, rule = self.output_kernel(), self._rule()
-        geometry, k = self._geometry().sized(n, self.n_components, kernel.length), self._neighbors(n)
-        return FitPlan(kernel, geometry, self._schedule(n), rule, k, self._n_threads())
+        kernel, k = self.output_kernel(), self._neighbors(n)
+        geometry = self._geometry().sized(n, self.n_components, kernel.length)
+        return FitPlan(kernel, geometry, self._schedule(n), self._rule(), k, self._n_threads())
 
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""

@@ -103,11 +103,12 @@ class EffectiveCrossEntropy:
         degrees = row_sums(mu)
         self.mass = _sum(degrees)
         self.charges = array_namespace(degrees).stack([degrees * 0 + 1, degrees], axis=1)  # 1 and d_j
+        self.n = self.charges.shape[0]  # points of the map
 
     def over(self, sums: PointSums) -> EffectiveCrossEntropy:
         """Return the objective of a map whose rows of μ are shared by several processes."""
         other = copy(self)
-        other.mass = float(sums.total(self.degrees))
+        other.mass, other.n = float(sums.total(self.degrees)), sums.count(self.degrees)
         return other
 
     @property
@@ -129,7 +130,7 @@ class EffectiveCrossEntropy:
 
     def linear_force(self, exaggeration: float) -> LinearForce:
         """Return the force of eq. (17)."""
-        pull, push = 4 * exaggeration, -self.negatives / self.charges.shape[0]
+        pull, push = 4 * exaggeration, -self.negatives / self.n
         return LinearForce(self.affinities, self.kernel, self.apart, pull, push, self.mass * exaggeration, self.charges)
 
     def to(self, placement: Placement) -> EffectiveCrossEntropy:

@@ -303,3 +303,11 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
 def is_neighbors(X: Any) -> bool:
     """Return whether X is a `Graph` or a pair of tables (indices, distances), rather than a matrix of two rows."""
     return isinstance(X, Graph) or (isinstance(X, tuple | list) and len(X) == 2 and np.ndim(X[0]) == 2)
+
+
+def check_dimension(data: Any, n_components: int, needed: int) -> None:
+    """Raise ValueError if a map with `n_components` needs more dimensions than the data, an `Input`, can fill."""
+    if (excess := needed - data.limit) > 0:
+        raise ValueError(
+            f"n_components={n_components} is too large for {data.limited_by}; use at most {n_components - excess}"
+        )

@@ -11,9 +11,10 @@ from ..._types import Array
 from ...geometry import HyperbolicPairs, Pairs, TorusPairs
 from ...kernels import Kernel
 from ..base import Engine
+from ..cpu import Solution
 from ..curved_exact import CurvedEdges, CurvedExact, CurvedKernels, CurvedSums
 from ..reference import Reference
-from .mesh_engine import Grid, Solution
+from .mesh_engine import Grid
 from .plan import Source, Transform
 from .polar_mesh import PolarSource, PolarTransform, polar_plan
 from .torus_mesh import TorusPlan, TorusTransform, torus_plan

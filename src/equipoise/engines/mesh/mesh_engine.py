@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,22 +20,16 @@ from ... import _core
 from ..._tags import tagged
 from ..._types import Array, Matrix
 from ..._warn import warn
-from ...arrays.namespace import to_numpy
 from ...kernels import Kernel
 from ..base import Field, Stepper, Traits
-from ..cpu import CompiledKernels, CpuEngine, FusedSteps, SteadyMesh, StoredEdges
+from ..cpu import CompiledKernels, CpuEngine, ForceCheck, FusedSteps, Solution, SteadyMesh, StoredEdges
 from ..exact import Exact
 from .plan import THIN, TINY, Plan, Source, Transform, bounding_box, check_span, plan, rungs_of, span_limits, span_of
 
 CACHE = 4  # kernel transforms cached: the extents of an embedding change by one rung at a time
 # When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
 MARGIN = 0.8  # fraction of the tolerance allowed at the checked points
-CHECKED = 128  # points checked, at least
-PAIRS = 2**20  # pairs of a checked point and any point; on small embeddings more points are checked, up to this number
-FEW = 32  # forces are uneven if the largest 1/32 of those checked make up more than half of the sum of squares
 LOWEST, HIGHEST = -32, 4  # range of levels (see ToleranceRecord): the pair error is between tol / 2^16 and 4 tol
-
-Solution = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → Φ (t, m) and ∇Φ (t, m, d)
 
 
 @dataclass
@@ -366,45 +359,3 @@ class Grid(MeshEngine, CpuEngine):
             return potential, 2 * half
 
         return solution
-
-
-class ForceCheck:
-    """Measures the error of transforms, by comparing their forces at a sample of points with direct sums.
-
-    The error is that of all points, ‖F − F*‖ / ‖F*‖, estimated from the sample. In a clump with outliers, these bear
-    nearly all of ‖F*‖, and a sample with too many of them would hide the error. If few points of the sample bear most
-    of its force, ‖F*‖ is at most that of all points, as the transform gives it.
-    """
-
-    def __init__(self, kernel: Kernel, source: Any, direct: Solution, n_threads: int):
-        chosen = checked_points(len(source.Y))
-        self.n_threads, self.source, self.targets = n_threads, source, source.Y[chosen]
-        potential, self.force = (to_numpy(part) for part in direct(self.targets))
-        self._study(kernel, len(source.Y), potential, to_numpy(source.charges[chosen]))
-
-    def _study(self, kernel: Kernel, n: int, potential: Array, charges: Array) -> None:
-        """Set the rounding error of the sample, out of n points, and whether few points bear most of its force."""
-        # Differences below the rounding error of the potential, or of the point's own term in it, are ignored.
-        own = kernel.value(np.zeros(1)) * charges
-        self.n, self.noise = n, float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own))
-        self.noise /= kernel.length
-        squares = np.sort((self.force.astype(np.float64) ** 2).sum(axis=(1, 2)))
-        few = len(squares) // FEW
-        self.uneven = bool(few and squares[-few:].sum() > squares[:-few].sum() and len(squares) < n)
-
-    def error(self, transform: Any) -> float:
-        """Return the relative error of the force that this transform gives."""
-        solution = transform.solve(self.source, self.n_threads)
-        everywhere = float(np.linalg.norm(to_numpy(solution(self.source.Y)[1]))) if self.uneven else np.inf
-        return self._relative(to_numpy(solution(self.targets)[1]), everywhere)
-
-    def _relative(self, force: Array, everywhere: float) -> float:
-        """Return the relative error of forces at the sample; `everywhere` is the norm of the forces at all points."""
-        size = min(float(np.linalg.norm(self.force)), everywhere * (len(force) / self.n) ** 0.5)
-        return max(0.0, float(np.linalg.norm(force - self.force)) - self.noise) / size if size > 0 else 0.0
-
-
-@lru_cache(maxsize=8)
-def checked_points(n: int) -> Array:
-    """Return the indices of the points, out of n, at which the force is checked."""
-    return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])

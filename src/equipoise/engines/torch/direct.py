@@ -8,7 +8,7 @@ import torch
 
 from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
-from ..mesh.mesh_engine import Solution
+from ..cpu import Solution
 from ..tables import Table
 from .device_arrays import DeviceSource, like_input
 from .lookup import Lookup

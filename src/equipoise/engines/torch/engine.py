@@ -19,9 +19,9 @@ from ...geometry import Pairs
 from ...kernels import Kernel
 from ...linalg.row_products import padded_blocks
 from ..base import Field, Traits
-from ..cpu import StoredEdges
+from ..cpu import Solution, StoredEdges
 from ..exact import Exact
-from ..mesh.mesh_engine import MeshEngine, Solution, ToleranceRecord
+from ..mesh.mesh_engine import MeshEngine, ToleranceRecord
 from ..mesh.plan import Plan, check_span, mesh_size, mesh_width, needs_float64, rungs_of, span_of
 from ..sampled import HIGH_CROSSOVER
 from ..tables import kernel_table

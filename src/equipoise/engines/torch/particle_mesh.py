@@ -17,7 +17,7 @@ from ..._types import Array
 from ...arrays.namespace import is_tensor
 from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
-from ..mesh.mesh_engine import Solution
+from ..cpu import Solution
 from ..mesh.plan import FIXED_POINT_BITS, ORDER, SPLINE, Plan
 from .device_arrays import DeviceSource, like_input
 

@@ -13,7 +13,7 @@ import torch
 from ...arrays.device_csr import Rows
 from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
-from ..mesh.mesh_engine import Solution
+from ..cpu import Solution
 from ..sampled import PARTNERS, SOURCES, draw_offsets
 from ..tables import Table
 from .device_arrays import DeviceSource, like_input
