@@ -20,11 +20,13 @@ from ..data.read.selection import list_names
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
+from . import embed_ranks
 from .console import Console
 from .geometry_option import as_option
 from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
+from .option_values import integer
 from .options import add_data, add_verb, read_preparation, read_source
 from .outputs import add_outputs, choose_outputs, join_names, report_written, writable
 from .saved_model import save_model
@@ -39,6 +41,7 @@ EXAMPLES = """\
   equipoise embed iris --save iris.eq && equipoise transform iris.eq iris --out new
   equipoise embed iris --checkpoint run.eqc
   equipoise embed iris --checkpoint run.eqc --resume
+  equipoise embed big.zarr --ranks 4 --pca 50 --out map.zarr
   equipoise embed - --label class --out - < iris.csv > again.csv
   equipoise embed --method umap --help"""
 
@@ -60,13 +63,22 @@ def add(verbs: Any, method: str) -> None:
     group.add_argument(
         "--resume", action="store_true", help="continue from the checkpoint, to the same map as without interruption"
     )
+    verb.add_argument_group("several processes").add_argument(
+        "--ranks",
+        metavar="N",
+        type=integer,
+        help="divide the work among N processes, which read DATA in blocks (.npy .zarr .h5ad .parquet); the map has the"
+        " same bytes for any N; --out FILE.zarr is written in blocks too",
+    )
     add_parameters(verb, method, several=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the data, embed them, write the map and print its quality."""
     method = make_method(args, given_parameters(args))
-    checkpoints = _checkpoints(args, method)
+    checkpoints = read_checkpoints(args, method)
+    if args.ranks is not None:
+        return embed_ranks.run(args, method, checkpoints)
     with progress.shown() as bars:
         source = read_source(args)
         preparation = read_preparation(args, source)
@@ -110,7 +122,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
+def read_checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
+    """Return the checkpoint that the options describe, if any."""
     if args.checkpoint is None:
         if args.resume:
             raise ValueError("--resume needs a checkpoint; add --checkpoint FILE")

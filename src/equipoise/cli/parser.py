@@ -64,4 +64,5 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
                 f"{args.method} has no parameter {name}; see equipoise {args.verb} --method {args.method} --help"
             )
         args.parser.reject(rest)
+    args.words = list(words)
     return args

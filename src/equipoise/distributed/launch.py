@@ -49,6 +49,7 @@ def run_ranks(
     arguments: Sequence[Any] = (),
     timeout: float = DEFAULT_TIMEOUT,
     variables: Mapping[str, str] | None = None,
+    interactive: bool = False,
 ) -> list[Any]:
     """Run a function or a command as several ranks on this machine, and return the results.
 
@@ -69,6 +70,9 @@ def run_ranks(
         The time limit of a collective, and for the last rank to end after the first has, in seconds.
     variables : mapping of str to str, optional
         Further environment variables.
+    interactive : bool, default=False
+        For programs that people start at a terminal: errors of the function are shown without traceback, and the first
+        Ctrl-C sends SIGINT to rank 0, which decides how the ranks end; the second ends them at once.
 
     Returns
     -------
@@ -82,6 +86,8 @@ def run_ranks(
     """
     if not isinstance(ranks, int) or ranks < 1:
         raise ValueError(f"ranks={ranks!r} must be a positive integer")
+    if interactive and not isinstance(target, str):
+        raise ValueError("interactive is for functions; a command decides itself how it shows errors and ends")
     timeout = checked_timeout(timeout)
     with tempfile.TemporaryDirectory(prefix="equipoise-ranks-") as name:
         run = _Run(Path(name), timeout, PATIENCE_SECONDS if isinstance(target, str) else 0.0)
@@ -89,8 +95,14 @@ def run_ranks(
             port = free_port("127.0.0.1")
             for rank in range(ranks):
                 command = _command(target, arguments, timeout, run.report(rank))
+                command += ["--brief"] if interactive else []
                 run.start(command, {**os.environ, **(variables or {}), **rank_variables(rank, ranks, port)})
-            run.wait()
+            try:
+                run.wait()
+            except KeyboardInterrupt as interrupt:
+                if interactive:
+                    run.ask_to_stop()
+                raise interrupt
             return [run.result(rank) if isinstance(target, str) else None for rank in range(ranks)]
         finally:
             run.end()
@@ -181,6 +193,12 @@ class _Run:
                 raise RankError(ended.index(False), socket.gethostname(), "end", cause)
             time.sleep(POLL_SECONDS)
         self._raise_first()
+
+    def ask_to_stop(self) -> None:
+        """Send SIGINT to rank 0, and wait until all ranks have ended, or one has failed."""
+        _signal(self._processes[0], signal.SIGINT)
+        with suppress(RankError):
+            self.wait()
 
     def result(self, rank: int) -> Any:
         return self._read(rank).get("value")

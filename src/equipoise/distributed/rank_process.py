@@ -28,15 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("arguments", nargs="?", default="[]", help="a JSON list")
     parser.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT, help="seconds for a collective")
     parser.add_argument("--report", help="JSON file for the result or the error")
+    parser.add_argument("--brief", action="store_true", help="show no traceback; whoever reads the report shows errors")
     options = parser.parse_args(arguments)
     try:
         value = execute(load_function(options.function), json.loads(options.arguments), options.timeout)
         _write(options.report, {"value": value})
     except BaseException as error:
         failure = error if isinstance(error, RankError) else None
-        if failure is None or failure.__cause__ is not None:
+        if not options.brief and (failure is None or failure.__cause__ is not None):
             traceback.print_exc()
-        else:
+        elif not options.brief:
             print(failure, file=sys.stderr)
         if failure is None:
             failure = RankError(int(os.environ.get("RANK", 0)), socket.gethostname(), "start", describe_error(error))
