@@ -24,7 +24,7 @@ from ..saving.checkpoint import Checkpoint
 from .console import Console
 from .map_files import class_names
 from .options import STDIN, existing
-from .outputs import Outputs, check_writable, choose_outputs, report_written
+from .outputs import Outputs, check_writable, choose_outputs, join_names, report_written
 from .write_map import write_outputs
 
 BLOCKS = ".zarr"  # a map that the ranks write in blocks of rows
@@ -66,7 +66,7 @@ def embed(group: Group, args: argparse.Namespace, method: Any, checkpoints: Sequ
     elif (Y := result.gather()) is not None:
         write_outputs(outputs, Y, dataset, title, geometry=method.fit_plan(n).geometry)
     if group.broadcast_value(stop.asked):
-        say(f"interrupted at iteration {result.n_iter}; the map so far is written")
+        say(f"interrupted at iteration {result.n_iter}; the map so far is in {join_names(files)}")
         return
     after = f"{plural(result.n_iter, 'iteration')}, {seconds:.1f} s"
     say(f"loss                {progress.format_loss(result.loss)} after {after}")

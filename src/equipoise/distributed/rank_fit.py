@@ -31,6 +31,8 @@ from .row_sources import open_rows
 from .row_vectors import check_metric_of_ranks
 from .shared_map import SharedMap
 
+MAY_DIFFER = ("callbacks", "n_jobs", "verbose")  # parameters that ranks may set as they like
+
 
 def fit(
     method: Embedding,
@@ -87,7 +89,8 @@ def fit(
     n, D = source.shape
     plan, made = check_fit(method, n)
     seed = _shared_seed(method, group)
-    group.require_equal("the method", repr(method))
+    parameters = {name: value for name, value in method.get_params(deep=False).items() if name not in MAY_DIFFER}
+    group.require_equal("the method", repr(type(method)(**parameters)))
     group.require_equal("the shape of the table", [n, D])
     reduced = None if n_columns is None else Principal(group, source, n_columns, plan.n_threads)
     table: Any = source if reduced is None else reduced
