@@ -26,12 +26,12 @@ class Outcome(NamedTuple):
     memory: list[tuple[float, float]]  # time of the clock, and MB of all ranks together
 
 
-def run_ranks(script: str, request: dict[str, Any], size: int, threads: int = 1) -> Outcome:
+def run_ranks(script: str, request: dict[str, Any], size: int, threads: int = 1, sampled: float = SAMPLED) -> Outcome:
     """Run `script --child FILE` once for each rank and return their results.
 
     The file contains the request, and each rank overwrites its own copy with its result. RANK, WORLD_SIZE, MASTER_ADDR
     and MASTER_PORT are set as torchrun sets them. The memory of all processes is the sum of their proportional set
-    sizes: a page that several share is counted once.
+    sizes: a page that several share is counted once; it is sampled every `sampled` seconds.
     """
     with TemporaryDirectory() as folder:
         files = [Path(folder) / f"rank-{rank}.json" for rank in range(size)]
@@ -44,7 +44,7 @@ def run_ranks(script: str, request: dict[str, Any], size: int, threads: int = 1)
             command = [sys.executable, str(ROOT / "benchmarks" / script), "--child", str(file)]
             with file.with_suffix(".err").open("w") as errors:
                 processes.append(subprocess.Popen(command, env=environment, stderr=errors))
-        memory = _watch(processes)
+        memory = _watch(processes, sampled)
         seconds = time.perf_counter() - start
         for rank, process in enumerate(processes):
             if process.returncode:
@@ -54,12 +54,12 @@ def run_ranks(script: str, request: dict[str, Any], size: int, threads: int = 1)
         return Outcome([json.loads(file.read_text()) for file in files], None, seconds, memory)
 
 
-def _watch(processes: list[subprocess.Popen[bytes]]) -> list[tuple[float, float]]:
+def _watch(processes: list[subprocess.Popen[bytes]], sampled: float) -> list[tuple[float, float]]:
     """Sample the memory of all processes until the last has ended."""
     samples = []
     while any(process.poll() is None for process in processes):
         samples.append((time.time(), sum(_proportional_size(process.pid) for process in processes)))
-        time.sleep(SAMPLED)
+        time.sleep(sampled)
     return samples
 
 

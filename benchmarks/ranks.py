@@ -29,6 +29,7 @@ from scaling import mixture
 
 TIMEOUT = 900.0  # seconds of a collective
 NAME = "TSNE(perplexity=30)"
+SHARED = 250_000  # largest map whose halos are counted for other numbers of ranks, which takes memory and time
 
 
 def child(file: Path) -> None:
@@ -77,9 +78,9 @@ def over_ranks(method: Any, X: np.ndarray) -> dict[str, Any]:
             "own": len(result.rows), "halo": int(halo.size - len(result.rows)), "edges": int(A.nnz),
             "peak_mb": common.peak_memory(), "recall": result.knn_recall,
         }  # fmt: skip
-        if group.size == 1:
+        if group.size == 1 and len(X) <= SHARED:
             record["halo_shares"] = halo_shares(halo.globalized(A))
-        else:
+        elif group.size > 1:
             record["collectives"] = measure_collectives(group)
     return record
 
@@ -88,7 +89,7 @@ def run(request: dict[str, Any], size: int, repeats: int) -> list[list[dict[str,
     """Return the records of all ranks for each of several runs, fastest first."""
     runs = []
     for _ in range(repeats):
-        outcome = run_ranks("ranks.py", request, size)
+        outcome = run_ranks("ranks.py", request, size, sampled=1.0)
         if outcome.failed is not None:
             raise SystemExit(f"{size} ranks, n = {request['n']:,}: {outcome.failed}")
         runs.append(outcome.results)
@@ -159,6 +160,14 @@ def overhead_table(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     return common.table(["part", "plain engine, s", "one rank, s", "ratio"], rows)
 
 
+def overhead_lines(args: argparse.Namespace, overhead: dict[str, list[dict[str, Any]]]) -> list[str]:
+    return [
+        f"## One rank and the plain engine, n = {args.n:,}", "", *overhead_table(overhead), "",
+        f"Medians of {args.repeats} runs in turn, with n_jobs=1. The build is everything before the descent. Ranks",
+        "search in other batches than the plain engine, which keeps all points in memory, and sum in fixed blocks.", "",
+    ]  # fmt: skip
+
+
 def measure_overhead(table: Path, n: int, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     """Run the plain engine and one rank in turn."""
     runs: dict[str, list[dict[str, Any]]] = {"plain": [], "ranks": []}
@@ -184,27 +193,38 @@ machine, and NCCL was not run: what more ranks, networks or GPUs would do is pre
 
 
 def measure(args: argparse.Namespace) -> tuple[dict[Any, Any], dict[str, list[dict[str, Any]]]]:
-    """Return the median runs by (n, ranks) and the runs of the overhead; print as they come."""
+    """Return the median runs by (n, ranks) and the runs of the overhead, if any; print as they come."""
     found: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    per_rank = args.n // max(args.ranks)
+    begin, longest, largest = time.perf_counter(), 0.0, max(args.ranks)
+    per_rank, few, many = args.n // largest, sorted(args.ranks), sorted(args.ranks, reverse=True)
+    wanted = [(args.n, few[0]), (args.n, largest), (per_rank, 1), *((args.n, p) for p in many)]
     with TemporaryDirectory() as folder:
         table = Path(folder) / "table.npy"
         np.save(table, mixture(args.n, args.decay)[0])
-        overhead = measure_overhead(table, args.n, args)
-        for n, size in [(args.n, p) for p in args.ranks] + [(per_rank * p, p) for p in args.ranks]:
-            if (n, size) not in found:
-                request = {"table": str(table), "n": n, "iterations": args.iterations, "plain": False}
-                found[n, size] = middle(run(request, size, args.repeats))
-                print(f"n = {n:,}, {size} ranks: {found[n, size][0]['seconds']:.1f} s", flush=True)
+        overhead = measure_overhead(table, args.n, args) if args.overhead else {}
+        for n, size in [*wanted, *((per_rank * p, p) for p in few)]:
+            if (n, size) in found or time.perf_counter() - begin + longest * n / args.n / size > args.budget:
+                continue
+            request = {"table": str(table), "n": n, "iterations": args.iterations, "plain": False}
+            start = time.perf_counter()
+            found[n, size] = middle(run(request, size, args.repeats))
+            longest = max(longest, (time.perf_counter() - start) * args.n / n * size)
+            parts = ", ".join(f"{part} {max(r['clock'][part] for r in found[n, size]):.2f}" for part in PARTS)
+            print(f"n = {n:,}, {size} ranks: {found[n, size][0]['seconds']:.1f} s: {parts}", flush=True)
+            if args.save is not None:
+                args.save.write_text(json.dumps([[[*key], records] for key, records in found.items()]))
     return found, overhead
 
 
 def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any], overhead: Any) -> list[str]:
     command = f"python benchmarks/ranks.py --n {args.n} --ranks {' '.join(map(str, args.ranks))}"
     command += f" --iterations {args.iterations} --repeats {args.repeats} --decay {args.decay:g}"
+    command += ("" if args.overhead else " --no-overhead") + (
+        f" --budget {args.budget:g}" if args.budget < np.inf else ""
+    )
     per_rank = args.n // max(args.ranks)
-    strong = {key: found[key] for key in ((args.n, p) for p in args.ranks)}
-    weak = {key: found[key] for key in ((per_rank * p, p) for p in args.ranks)}
+    strong = {key: found[key] for key in ((args.n, p) for p in args.ranks) if key in found}
+    weak = {key: found[key] for key in ((per_rank * p, p) for p in args.ranks) if key in found}
     model = CostModel.fitted(found)
     return [
         *common.header("Fits over ranks", command, where),
@@ -212,10 +232,7 @@ def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any],
         "", "## Weak scaling", "", *scaling_table(weak),
         "", "## Within an iteration, ms", "", *iteration_table(found),
         "", "## What a rank holds, and sends in an iteration", "", *traffic_table(found),
-        "", f"## One rank and the plain engine, n = {args.n:,}", "", *overhead_table(overhead), "",
-        f"Medians of {args.repeats} runs in turn, with n_jobs=1. The build is everything before the descent. Ranks",
-        "search in other batches than the plain engine, which keeps all points in memory, and sum in fixed blocks.",
-        "", *model.lines(found), "", *prediction_lines(found),
+        "", *(overhead_lines(args, overhead) if overhead else []), *model.lines(found), "", *prediction_lines(found),
     ]  # fmt: skip
 
 
@@ -227,6 +244,10 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=150)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--decay", type=float, default=0.5)
+    parser.add_argument("--overhead", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument(
+        "--budget", type=float, default=np.inf, help="seconds; runs that would take longer are left out"
+    )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ranks.md"))
     parser.add_argument("--save", type=Path, default=None, help="JSON file with all measurements")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
@@ -235,8 +256,6 @@ def main() -> None:
         return child(args.child)
     where = common.machine(1, ["equipoise", "numpy", "scipy", "torch"])
     found, overhead = measure(args)
-    if args.save is not None:
-        args.save.write_text(json.dumps([[[*key], records] for key, records in found.items()]))
     common.write(page(args, where, found, overhead), args.out)
 
 

@@ -27,8 +27,12 @@ class Halo:
     def __init__(self, group: Group, partition: Partition, needed: Array):
         self.group, self.partition = group, partition
         own = partition.own
-        needed = np.unique(needed)
-        self.ids = needed[(needed < own.start) | (needed >= own.stop)]  # sorted, and so by owner
+        self.ids = np.empty(0, np.int64)
+        if group.size > 1:
+            marked = np.zeros(partition.n, bool)
+            marked[needed] = True
+            marked[own] = False
+            self.ids = np.flatnonzero(marked)  # sorted, and so by owner
         cuts = np.searchsorted(self.ids, partition.bounds)
         wanted = group.all_to_all([self.ids[a:b] for a, b in pairwise(cuts)])
         self._sent = [positions - own.start for positions in wanted]
@@ -44,6 +48,8 @@ class Halo:
     def localized(self, A: Matrix) -> Matrix:
         """Return A (own, n), whose columns are positions, with columns that are rows of `extended`, (own, size)."""
         own, columns = self.partition.own, A.indices
+        if self.group.size == 1:
+            return make_csr(A.data, columns.astype(np.int32, copy=False), A.indptr, A.shape)
         inside = (columns >= own.start) & (columns < own.stop)
         local = np.where(inside, columns - own.start, 0)
         local[~inside] = np.searchsorted(self.ids, columns[~inside]) + (own.stop - own.start)
