@@ -76,7 +76,7 @@ def child(file: Path) -> None:
     share = int(request["limit"])
     resource.setrlimit(resource.RLIMIT_DATA, (share, share))
     import equipoise as eq
-    from equipoise.distributed import current_group, rank_affinities
+    from equipoise.distributed import current_group, rank_affinities, rank_map
     from equipoise.distributed import rank_fit as fitting
     from equipoise.distributed.rank_problem import SharedProblem
 
@@ -89,7 +89,7 @@ def child(file: Path) -> None:
             (rank_affinities.Joint, "loss", "affinities"),
             (fitting, "_initial_map", "initial map"),
             (SharedProblem, "optimize", "descent"),
-            (fitting, "write_rows", "writing"),
+            (rank_map, "write_rows", "writing"),
         ):
             stack.enter_context(spans(owner, name, part, found))
         result = fitting.fit(method, request["table"], group=group, n_columns=LATENT)
