@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import embed, names, one_line_error
+from support.processes import children, is_running, rank_of
 
 from equipoise.data import load
 
@@ -36,20 +37,6 @@ def wait_for_iteration(process, least):
         if line.startswith("iteration") and int(line.split()[1]) >= least:
             return
     raise AssertionError(process.communicate()[1])
-
-
-def children(pid):
-    """Return the running processes that a process has started, with those that they started."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = status.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        if int(text[1]) == pid and text[0] != "Z":
-            child = int(status.parent.name)
-            found += [child, *children(child)]
-    return found
 
 
 def test_maps_have_the_same_bytes_for_any_number_of_ranks(tmp_path, table, capfd):
@@ -117,14 +104,12 @@ def test_killed_rank_ends_the_run_which_can_be_resumed(tmp_path, table, whole):
     process = start(*arguments, "--ranks", 2)
     wait_for_iteration(process, 100)
     ranks = children(process.pid)
-    victim = next(
-        pid for pid in ranks if b"RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes().replace(b"LOCAL_", b"")
-    )
+    victim = next(pid for pid in ranks if rank_of(pid) == 1)
     os.kill(victim, signal.SIGKILL)
     errors = process.communicate()[1]
     assert process.returncode == 2
     assert errors.startswith("equipoise: error: rank 1 (host ") and "killed by SIGKILL" in errors
-    assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
+    assert not any(map(is_running, ranks))
     assert names(tmp_path) == ["run.eqc", "run.eqc.lock"] or names(tmp_path) == ["run.eqc"]
     assert embed(*arguments, "--ranks", 1, "--resume") == 0
     assert (tmp_path / "map.npy").read_bytes() == whole
