@@ -12,6 +12,7 @@ from support.rank_tables import Table, by_row, mixture, on_ranks, search_digest
 from support.thread_ranks import ThreadGroup
 
 from equipoise.distributed import batch_search, exchange, neighbors, run_ranks
+from equipoise.distributed.batch_search import sorted_by_distance
 from equipoise.distributed.group import SingleProcess
 from equipoise.distributed.neighbors import find_neighbors, search_memory
 from equipoise.distributed.partition import Partition
@@ -243,3 +244,13 @@ def test_20000_rows_in_cells_reach_the_recall_with_the_same_bytes(monkeypatch):
     assert_allclose(distances[rows], d, rtol=1e-12)
     exact = nearest_neighbors(X, 30)  # all pairs
     assert np.mean([np.isin(found[i], exact.indices[i]).mean() for i in rows]) > 0.985
+
+
+def test_neighbours_are_sorted_by_distance_and_equal_ones_by_position():
+    rng = np.random.default_rng(0)
+    d2 = rng.integers(4, size=(500, 12)).astype(np.float64)
+    found = np.argsort(rng.random((500, 40)), axis=1)[:, :12].astype(np.int32)
+    near, sorted_d2 = sorted_by_distance(found, d2)
+    for row in range(500):
+        expected = sorted(zip(d2[row], found[row], strict=True))
+        assert list(zip(sorted_d2[row], near[row], strict=True)) == expected

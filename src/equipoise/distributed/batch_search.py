@@ -137,11 +137,9 @@ class BatchSearch:
         step = max(1, MEASURED // (32 * self.k + 8 * rows.shape[1]))
         for start in range(0, len(found), step):
             part = slice(start, start + step)
-            near_rows = np.sort(found[part], axis=1)
-            d2 = self._measure(rows, self_ids[part], near_rows)
-            order = np.argsort(d2, axis=1, kind="stable")
-            out[0][part] = points[np.take_along_axis(near_rows, order, axis=1)]
-            out[1][part] = np.take_along_axis(d2, order, axis=1)
+            d2 = self._measure(rows, self_ids[part], found[part])
+            near_rows, out[1][part] = sorted_by_distance(found[part], d2)
+            out[0][part] = points[near_rows]
 
     def _measure(self, rows: Array, queries: Array, found: Array) -> Array:
         """Return the squared distances (m, k), float64, between rows[queries] and the rows `found` (m, k)."""
@@ -154,6 +152,15 @@ class BatchSearch:
         listed[at] = place[found]
         table = EuclideanVectors(self.own.vectors.vectors(rows[used]), "sqeuclidean")
         return table.own_distances(listed, self.own.n_threads, at)[at]
+
+
+def sorted_by_distance(found: Array, d2: Array) -> tuple[Array, Array]:
+    """Return each row of `found` and of `d2`, both (m, k), sorted by d2; equal ones by the numbers in `found`."""
+    order = np.argsort(d2, axis=1)
+    found, d2 = np.take_along_axis(found, order, axis=1), np.take_along_axis(d2, order, axis=1)
+    tied = np.flatnonzero((d2[:, 1:] == d2[:, :-1]).any(axis=1))
+    found[tied] = np.take_along_axis(found[tied], np.lexsort((found[tied], d2[tied]), axis=1), axis=1)
+    return found, d2
 
 
 def _points(batch: Batch | None, starts: Array, n: int) -> Array:

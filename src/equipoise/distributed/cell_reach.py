@@ -120,14 +120,17 @@ class OwnCells:
     def _ranks_from(self, cells: Array) -> Array:
         """Return the ranks (m, cells.count) of all cells, seen by own rows of some cells, ascending."""
         own, ranks = self.partition.own, np.full((len(cells), self.cells.count), NONE, np.int32)
-        for t, cell in enumerate(cells):
-            start, stop = max(int(self.starts[cell]), own.start), min(int(self.starts[cell + 1]), own.stop)
-            for at in range(start, stop, LISTED_ROWS):
-                part = slice(at, min(at + LISTED_ROWS, stop))
-                lists = self._lists(self.unit(part), np.full(part.stop - part.start, cell))
-                found = np.empty((1, self.cells.count), np.int32)
-                _core.cell_ranks(*lists, np.array([cell], np.int32), found, self.n_threads)
-                np.minimum(ranks[t], found[0], out=ranks[t])
+        starts, stops = np.maximum(self.starts[cells], own.start), np.minimum(self.starts[cells + 1], own.stop)
+        sizes = stops - starts
+        positions = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        for at in range(0, len(positions), LISTED_ROWS):
+            part = positions[at : at + LISTED_ROWS]
+            cell = self.cell_of(part)
+            lists = self._lists(self.vectors.unit(self.rows[part - own.start], self.n_threads), cell)
+            seeing = np.flatnonzero((cells >= cell[0]) & (cells <= cell[-1]))
+            found = np.empty((len(seeing), self.cells.count), np.int32)
+            _core.cell_ranks(*lists, cells[seeing].astype(np.int32), found, self.n_threads)
+            ranks[seeing] = np.minimum(ranks[seeing], found)
         return ranks
 
     def _lists(self, unit: Array, cell: Array) -> tuple[Array, Array, _core.Csr, Array]:
