@@ -29,6 +29,7 @@ from scaling import mixture
 
 TIMEOUT = 900.0  # seconds of a collective
 NAME = "TSNE(perplexity=30)"
+SLOWER = 1.5  # most by which ranks are expected to be slower than the work divided by their number
 SHARED = 250_000  # largest map whose halos are counted for other numbers of ranks, which takes memory and time
 
 
@@ -195,20 +196,21 @@ machine, and NCCL was not run: what more ranks, networks or GPUs would do is pre
 def measure(args: argparse.Namespace) -> tuple[dict[Any, Any], dict[str, list[dict[str, Any]]]]:
     """Return the median runs by (n, ranks) and the runs of the overhead, if any; print as they come."""
     found: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    begin, longest, largest = time.perf_counter(), 0.0, max(args.ranks)
+    begin, each, largest = time.perf_counter(), 0.0, max(args.ranks)
     per_rank, few, many = args.n // largest, sorted(args.ranks), sorted(args.ranks, reverse=True)
-    wanted = [(args.n, few[0]), (args.n, largest), (per_rank, 1), *((args.n, p) for p in many)]
+    wanted = [(args.n, largest), (per_rank, 1), (args.n, few[0]), *((args.n, p) for p in many)]
     with TemporaryDirectory() as folder:
         table = Path(folder) / "table.npy"
         np.save(table, mixture(args.n, args.decay)[0])
         overhead = measure_overhead(table, args.n, args) if args.overhead else {}
         for n, size in [*wanted, *((per_rank * p, p) for p in few)]:
-            if (n, size) in found or time.perf_counter() - begin + longest * n / args.n / size > args.budget:
+            expected = each * n * (1 if size == 1 else SLOWER / size)
+            if (n, size) in found or time.perf_counter() - begin + expected > args.budget:
                 continue
             request = {"table": str(table), "n": n, "iterations": args.iterations, "plain": False}
             start = time.perf_counter()
             found[n, size] = middle(run(request, size, args.repeats))
-            longest = max(longest, (time.perf_counter() - start) * args.n / n * size)
+            each = (time.perf_counter() - start) / n if size == 1 else each  # of one rank, with its start
             parts = ", ".join(f"{part} {max(r['clock'][part] for r in found[n, size]):.2f}" for part in PARTS)
             print(f"n = {n:,}, {size} ranks: {found[n, size][0]['seconds']:.1f} s: {parts}", flush=True)
             if args.save is not None:
