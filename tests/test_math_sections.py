@@ -198,6 +198,26 @@ def test_section_8_force_laws():
         assert_allclose(attraction / repulsion, (p / (k / Z)) ** s)
 
 
+def test_section_8_force_laws_of_other_divergences():
+    """The terms of a pair in (4) and (V1) to (V7), with the sums at Q = P."""
+    r, p, Z, kernel, c = np.linspace(0.1, 4, 20), 0.03, 7.0, kernels.StudentT(), np.log(2) / 2
+    k, slope = kernel.value(r**2), np.abs(kernel.slope(r**2)) * r
+    q, unit = k / Z, 4 * slope / k
+    jensen = [c - 0.5 * np.log(2 * t / (1 + t)) for t in (q / p, 1.0)]  # c − f'(t)
+    chi, backward = 4 / Z * slope * 2 * (q / p - 1), 4 / Z * slope * np.log(q / p)
+    stated = {
+        divergences.ChiSquare(): (np.maximum(-chi, 0), np.maximum(chi, 0)),
+        divergences.Renyi(0.7): (unit * p**0.7 * q**0.3, 4 / Z * slope),
+        divergences.Beta(1.4): (unit * p * q**0.4, unit * q**1.4),
+        divergences.Gamma(0.6): (unit * p * (q / p) ** 0.6, unit * q * (q / p) ** 0.6),
+        divergences.NeRV(0.0): (np.maximum(-backward, 0), np.maximum(backward, 0)),
+        divergences.JensenShannon(): (4 / Z * slope * jensen[0], 4 / Z * slope * jensen[1]),
+    }
+    for divergence, forces in stated.items():
+        found = eq.SymmetricSNE(divergence=divergence, kernel=kernel).pair_forces(r, p, Z)
+        assert_allclose(found, forces, rtol=1e-9, atol=1e-15, err_msg=repr(divergence))
+
+
 # Section 10
 
 

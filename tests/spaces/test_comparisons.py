@@ -144,7 +144,7 @@ def test_gromov_wasserstein_of_isometric_spaces_is_zero(rng):
 
 
 def test_gromov_wasserstein_of_a_space_with_every_point_twice_is_zero(rng):
-    """The first coupling is the best one: its cost is not improved by any step, and the spaces have different sizes."""
+    """Spaces of different sizes, at a distance that (E11) gives as 0."""
     D = distances(rng.normal(size=(12, 2)))
     found = spaces.gromov_wasserstein(np.repeat(np.repeat(D, 2, axis=0), 2, axis=1), D)
     assert found.distance == pytest.approx(0, abs=1e-6 * D.max())
