@@ -346,7 +346,7 @@ def test_section_17_weights_of_double_kernel_lle(X):
 
 
 def test_section_17_bandwidths(X):
-    """Local σ_i² are mean squared distances to the neighbours, and the global σ² is their mean; DK-PCA takes the former."""
+    """Local σ_i² are mean squared distances to the neighbours, the default of DK-PCA; the global σ² is their mean."""
     d2 = cdist(X, X, "sqeuclidean")
     sigma2 = np.sort(d2, axis=1)[:, 1:7].mean(axis=1)
     for bandwidth, width in (({}, np.sqrt(np.outer(sigma2, sigma2))), ({"bandwidth": "global"}, sigma2.mean())):
