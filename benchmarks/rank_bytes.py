@@ -39,40 +39,36 @@ def table(name: str) -> np.ndarray:
 
 
 def child(file: Path) -> None:
-    """Fit one method as one rank, or on the plain engine, and answer with the loss and a digest of the map."""
+    """Fit all methods as one rank, or on the plain engine, and answer with losses and digests of the maps."""
     request = json.loads(file.read_text())
     import equipoise as eq
-    from equipoise.distributed import current_group, fit
+    from equipoise.distributed import SingleProcess, current_group, fit
 
-    name, X = request["method"], np.load(request["table"], mmap_mode="r")
-    settings = {"n_iter": request["iterations"], "random_state": 0, "n_jobs": 1, "engine": "grid"}
-    method = getattr(eq, name)(n_components=request["d"], **SETTINGS.get(name, {}), **settings)
-    start = time.perf_counter()
-    if request["plain"]:
-        method.fit(np.array(X))
-        return common.answer(file, {"loss": method.loss_, "seconds": time.perf_counter() - start})
-    with current_group() as group:
-        result = fit(method, X, group=group)
-        Y = result.gather()
-    record: dict[str, Any] = {"loss": result.loss, "seconds": time.perf_counter() - start, "own": len(result.rows)}
-    if Y is not None:
-        curve = np.ascontiguousarray(result.loss_curve)
-        record["digest"] = hashlib.blake2b(Y.tobytes() + curve.tobytes(), digest_size=8).hexdigest()
-    return common.answer(file, record)
+    X, records = np.load(request["table"], mmap_mode="r"), []
+    with SingleProcess() if request["plain"] else current_group() as group:
+        for name, d, iterations in request["fits"]:
+            settings = {"n_iter": iterations, "random_state": 0, "n_jobs": 1, "engine": "grid"}
+            method = getattr(eq, name)(n_components=d, **SETTINGS.get(name, {}), **settings)
+            start, digest = time.perf_counter(), ""
+            if request["plain"]:
+                loss = method.fit(np.array(X)).loss_
+            else:
+                result = fit(method, X, group=group)
+                loss, Y, curve = result.loss, result.gather(), np.ascontiguousarray(result.loss_curve)
+                digest = "" if Y is None else hashlib.blake2b(Y.tobytes() + curve.tobytes(), digest_size=8).hexdigest()
+            records.append({"loss": loss, "digest": digest, "seconds": time.perf_counter() - start})
+    common.answer(file, {"fits": records})
 
 
-def fit_all(request: dict[str, Any], ranks: list[int]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the record of rank 0 for each number of ranks, and that of the plain engine."""
-    found = []
-    for size in ranks:
-        outcome = run_ranks("rank_bytes.py", {**request, "plain": False}, size, sampled=0.5)
-        if outcome.failed is not None:
-            raise SystemExit(f"{request}, {size} ranks: {outcome.failed}")
-        found.append({**outcome.results[0], "owns": [result["own"] for result in outcome.results]})
-    plain = run_ranks("rank_bytes.py", {**request, "plain": True}, 1, sampled=0.5)
-    if plain.failed is not None:
-        raise SystemExit(f"{request}: {plain.failed}")
-    return found, plain.results[0]
+def fit_all(request: dict[str, Any], size: int) -> list[dict[str, Any]]:
+    """Return the record of rank 0 for each fit."""
+    start, outcome = time.perf_counter(), run_ranks("rank_bytes.py", request, size, sampled=1.0)
+    if outcome.failed is not None:
+        raise SystemExit(f"{size} ranks: {outcome.failed}")
+    how = "plain engine" if request["plain"] else f"{size} ranks"
+    print(f"{how}: {time.perf_counter() - start:.0f} s", flush=True)
+    records: list[dict[str, Any]] = outcome.results[0]["fits"]
+    return records
 
 
 def main() -> None:
@@ -88,23 +84,22 @@ def main() -> None:
         return child(args.child)
     where = common.machine(1, ["equipoise", "numpy", "scipy", "torch"])
     rows, equal, worst = [], True, 0.0
+    fits = [(name, d, n_iter) for d, n_iter in ((2, args.iterations), (3, args.iterations_3d)) for name in METHODS]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "table.npy"
         X = table(args.data)
         np.save(path, X)
-        for d, iterations in ((2, args.iterations), (3, args.iterations_3d)):
-            for name in METHODS:
-                request = {"method": name, "d": d, "iterations": iterations, "table": str(path)}
-                found, plain = fit_all(request, args.ranks)
-                digests = {record["digest"] for record in found}
-                apart = found[0]["loss"] / plain["loss"] - 1
-                equal, worst = equal and len(digests) == 1, max(worst, abs(apart))
-                seconds = ", ".join(f"{record['seconds']:.0f}" for record in (*found, plain))
-                rows.append([
-                    name, str(d), str(iterations), f"`{found[0]['digest']}`" if len(digests) == 1 else "different",
-                    f"{found[0]['loss']:.5g}", f"{plain['loss']:.5g}", f"{apart:+.3%}", seconds,
-                ])  # fmt: skip
-                print(*rows[-1], flush=True)
+        request = {"table": str(path), "fits": fits, "plain": False}
+        found = [fit_all(request, size) for size in args.ranks]
+        plain = fit_all({**request, "plain": True}, 1)
+    for f, (name, d, iterations) in enumerate(fits):
+        digests, loss, other = {records[f]["digest"] for records in found}, found[0][f]["loss"], plain[f]["loss"]
+        equal, worst = equal and len(digests) == 1, max(worst, abs(loss / other - 1))
+        seconds = ", ".join(f"{records[f]['seconds']:.0f}" for records in (*found, plain))
+        digest = f"`{digests.pop()}`" if len(digests) == 1 else "different"
+        rows.append([
+            name, str(d), str(iterations), digest, f"{loss:.5g}", f"{other:.5g}", f"{loss / other - 1:+.3%}", seconds,
+        ])  # fmt: skip
     sizes = ", ".join(map(str, args.ranks))
     command = f"python benchmarks/rank_bytes.py --data {args.data} --iterations {args.iterations}"
     command += f" --iterations-3d {args.iterations_3d} --ranks {sizes.replace(',', '')}"
