@@ -1,5 +1,7 @@
 """Methods of the family over ranks: spheres, divergences, and SNE where normalisers underflow."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -95,6 +97,21 @@ def test_rows_of_sne_that_underflow_are_those_of_one_process():
     for size in RANKS[1:]:
         for found, expected in zip(run_ranks(size, work)[0], one, strict=True):
             assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("method", [eq.UMAP, eq.DKLLE])
+def test_fits_that_start_at_an_eigenmap(method):
+    X = np.random.default_rng(0).random((17_000, 2))  # connected; NumPy adds arrays of this size in place
+
+    def work(group):
+        result = fit(method(n_iter=4, random_state=0), X, group=group)
+        return result.gather()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as if the start were that of init="pca"
+        one, three = (run_ranks(size, work)[0] for size in (1, 3))
+    assert_array_equal(one, three)
+    assert np.isfinite(one).all()
 
 
 REFUSED = [

@@ -95,7 +95,7 @@ def eigenmap(W: Matrix, halo: Halo, shared: SharedMap, d: int) -> Array | None:
         H = np.diag(np.concatenate([values[:kept], np.zeros(size - kept)]))
     else:
         warn(f"the spectral initial map did not converge in {RESTARTS} restarts; the current one is used")
-    return _signed(V[:d].T / A.root[:, None], shared)
+    return _signed(np.ascontiguousarray(V[:d].T) / A.root[:, None], shared)
 
 
 def _start(shared: SharedMap) -> Array:
