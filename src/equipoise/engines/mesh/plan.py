@@ -308,18 +308,23 @@ def span_limits(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple
     return lower * (1 + ROUNDING), upper * (1 - ROUNDING)
 
 
-def cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
-    """Return the width of the cheapest mesh and the radius of its near field, 0 if it needs no near field."""
+def cheapest(
+    kernel: Kernel, error: float, n: int, span: Array, node: float = NODE, pair: float = PAIR
+) -> tuple[float, float]:
+    """Return the width of the cheapest mesh and the radius of its near field, 0 if it needs no near field.
+
+    `node` and `pair` are the costs of a node of the mesh and of a pair of the near field.
+    """
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:
         h = min(h, step_up(widest / 8, kernel.length))
-        plain = NODE * _nodes(span, h)
+        plain = node * _nodes(span, h)
     finest = np.log2(widest / (256 if d == 3 else 4096) / kernel.length)
     widths = kernel.length * 2 ** (np.ceil(2 * np.arange(finest, np.log2(widest / 8 / kernel.length), 0.5)) / 2)
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d]
     pairs = n * np.minimum(n, CLUMP * n * ball * (RADIUS * widths) ** d / float(span.prod()))
-    costs = np.array([NODE * _nodes(span, width) for width in widths]) + PAIR * pairs
+    costs = np.array([node * _nodes(span, width) for width in widths]) + pair * pairs
     best = int(costs.argmin())
     if plain <= costs[best]:
         return h, 0.0

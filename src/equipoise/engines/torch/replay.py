@@ -52,6 +52,10 @@ class CudaGraph:
 
         fused.flag_extent(box, self._flag, max_sides, max(min_widest, self._min_extent))
 
+    def flag_narrow(self, box: torch.Tensor) -> None:
+        """Set the flag if all sides of the box are shorter than the `min_extent` passed to `replay`, or not numbers."""
+        self.flag_where(~((box[1] - box[0]).amax() >= self._min_extent))
+
     def flag_where(self, mask: torch.Tensor) -> None:
         """Set the flag if any entry of a mask is true, without waiting for the device."""
         self._flag.bitwise_or_(mask.any())
