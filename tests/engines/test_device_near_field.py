@@ -72,14 +72,12 @@ def test_near_sums_match_the_core(d, m, rng):
 
 def near_sums(kernel, of, Y, charges, T, device):
     """Return the near part of Φ and of ∇Φ at targets T, or at the points themselves if T is None."""
-    near, (n, d) = NearField(kernel, of, device), Y.shape
+    near = NearField(kernel, of, device)
     source = DeviceSource(
         torch.from_numpy(Y).to(device), None if charges is None else torch.from_numpy(charges).to(device)
     )
-    m, t = 1 if charges is None else charges.shape[1], n if T is None else len(T)
-    phi, gradient = torch.zeros((t, m), device=device), torch.zeros((t, m, d), device=device)
     targets = None if T is None else torch.from_numpy(T).to(device)
-    near.add(near.sort(source), targets, source.box, phi, gradient)
+    phi, gradient = near.sums(near.sort(source), targets, source.box)
     return phi.cpu().numpy(), gradient.cpu().numpy()
 
 
@@ -105,10 +103,11 @@ def test_near_sums_in_triton_match_pytorch(d, m, rng, monkeypatch):
     from equipoise.engines.torch import near_triton
 
     if not GPU:  # take the way of a GPU, in the interpreter
-        use = lambda self, cells, T, box, *sums: near_triton.add(  # noqa: E731
-            self, cells, T, cells.cell if T is None else self.cells_of(T, box), *sums
+        use = lambda near, cells, T, box: near_triton.sums(  # noqa: E731
+            near, cells, T, cells.cell if T is None else near.cells_of(T, box)
         )
-        monkeypatch.setattr(NearField, "add", use)
+        monkeypatch.setattr(NearField, "sums", use)
+        monkeypatch.setattr(NearField, "cells_of", near_triton.cells)
     Y, T = clustered(203, d, 6.0, rng), rng.uniform(-8, 8, (9, d)).astype(np.float32)
     charges = None if m == 0 else rng.standard_normal((203, m)).astype(np.float32)
     of = Plan(0.75, (20,) * d, 2.0, np.float32)

@@ -69,6 +69,7 @@ def test_partners_match_pytorch(kernel, m, n, monkeypatch):
 
 
 @requires_gpu
+@pytest.mark.filterwarnings("ignore::equipoise.UnfinishedWarning")
 @pytest.mark.parametrize("method", [eq.TSNE(5), eq.SNE(4)], ids=repr)
 def test_replayed_steps_equal_single_steps(method, monkeypatch):
     X = np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)

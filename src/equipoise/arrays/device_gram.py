@@ -23,7 +23,7 @@ def minus_identity_gram(W: Rows) -> Rows:
     key, order = (columns[:, a] * n + columns[:, b]).flatten().sort(stable=True)
     terms = (values[:, a] * values[:, b]).flatten()[order]
     del order, values
-    key, counts = key.unique_consecutive(return_counts=True)
+    key, counts = torch.unique_consecutive(key, return_counts=True)
     sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0)
     row, column = key // n, key % n
     off = row != column

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._types import Array
 from ...kernels import Kernel
-from ..mesh.plan import Plan, cheapest, mesh_size, mesh_width, needs_float64, rungs_of, span_of
+from ..mesh.plan import Plan, cheapest, kink_radius, mesh_size, mesh_width, needs_float64, rungs_of, span_of
 
 # Maximum number of nodes of a mesh. Beyond it, the FFT of the padded mesh would fill the memory, and direct sums are
 # used instead. Chosen.
@@ -16,7 +16,7 @@ NODES = 2**24
 PAIRS_PER_NODE = 4  # pairs of a direct sum that cost as much as a node of the mesh; chosen
 # Costs in nanoseconds, measured on an H200: a node of the mesh, a pair of the near field, and what a near field costs
 # besides its pairs, mostly for sorting the points into cells.
-NODE, PAIR, SORTING = 0.1, 0.006, 1e5
+NODE, PAIR, SORTING = 0.12, 0.008, 1e5
 # A mesh has room for the embedding to grow, in 1, 2 and 3 dimensions: up to ROOM times for a small embedding, less if a
 # side would have more than SIDES nodes, but at least MIN_ROOM times. Chosen: a new mesh costs as much as 20 steps, a
 # wider one makes each step slower.
@@ -53,7 +53,9 @@ def _widths(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> tu
     """
     h = mesh_width(kernel, error, len(span))
     plain = NODE * float(np.prod([s / h for s in span])) if h > 0 else np.inf
-    return (h, 0.0) if plain <= 2 * SORTING else cheapest(kernel, error, n, np.array(span), NODE, PAIR)
+    if plain <= 2 * SORTING:
+        return h, 0.0
+    return cheapest(kernel, error, n, np.array(span), NODE, PAIR, kink_radius(kernel, error))
 
 
 def rungs_with_room(kernel: Kernel, error: float, span: Array) -> tuple[int, ...]:

@@ -160,7 +160,8 @@ class Torch(MeshEngine):
         return self.placement.to_device(array, np.float32)
 
     def _source(self, Y: Any, charges: Any) -> DeviceSource:
-        return DeviceSource(self._to_float32(Y), None if charges is None else self._to_float32(charges))
+        amounts = None if charges is None else self._to_float32(charges)
+        return DeviceSource(self._to_float32(Y), amounts, self.placement.concurrently)
 
     def _on_device(self, A: Matrix) -> Rows:
         """Return a CSR matrix on the device, cached as long as A exists."""

@@ -5,7 +5,7 @@ Charges are spread to the mesh by B-splines and convolved with the kernel by FFT
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -77,18 +77,22 @@ class ParticleMesh:
 
         Self terms are omitted if the targets are the source's own points.
         """
-        charges = source.amounts
-        phi = self._convolve(self._spread(source, charges))
-        cells = None if self.near is None else self.near.sort(source)
+        charges, near = source.amounts, self.near
+        phi = cache(lambda: self._convolve(self._spread(source, charges)))
+        cells = None if near is None else cache(partial(near.sort, source))
 
         def solution(targets: Any) -> tuple[Any, Any]:
             own = targets is source.Y
             T = torch.as_tensor(targets).to(self.device)
-            potential, gradient = self._gather(T, source.box, phi, self._base(len(source.Y), charges, own))
+            base = self._base(len(source.Y), charges, own)
+            near_part, (potential, gradient) = source.concurrently(
+                lambda: near.sums(cells(), None if own else T.float(), source.box) if near and cells else None,
+                lambda: self._gather(T, source.box, phi(), base),
+            )
             if own and charges is not None:
                 potential -= self._at_zero * charges
-            if self.near is not None and cells is not None:
-                self.near.add(cells, None if own else T.float(), source.box, potential, gradient)
+            if near_part is not None:
+                potential, gradient = potential + near_part[0], gradient + near_part[1]
             return like_input(targets, potential), like_input(targets, gradient)
 
         return solution

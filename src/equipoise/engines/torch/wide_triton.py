@@ -19,17 +19,16 @@ PARTS, FEW = 8, 2**19  # largest number of partial sums over the partners of a p
 
 
 @triton.jit
-def _value_and_slope(packed, d2, first, low, high, scale, RATIONAL: tl.constexpr, BITS: tl.constexpr):
-    """Return k and k' at d2: from a table, or for k'/k = −a/(c + d2) by k = k(0) (c/(c + d2))^a.
+def _value_and_slope(packed, d2, first, low, high, scale, FORM: tl.constexpr, BITS: tl.constexpr):
+    """Return k and k' at d2: from a table (`FORM` 0), or for k'/k = −a/(c + d2) by k = k(0) (c/(c + d2))^a.
 
-    In the second case a is `high`, c is `low` and k(0) is `scale`.
+    In the second case a is `high`, c is `low` and k(0) is `scale`; `FORM` is 1 if a = 1, and otherwise 2.
     """
-    if RATIONAL:
-        inverse = 1.0 / (low + d2)
-        value = scale * tl.exp2(high * tl.log2(low * inverse))
-        return value, -high * inverse * value
-    else:
+    if FORM == 0:
         return read_packed(packed, d2, first, low, high, scale, BITS)
+    inverse = 1.0 / (low + d2)
+    value = scale * low * inverse if FORM == 1 else scale * tl.exp2(high * tl.log2(low * inverse))
+    return value, -high * inverse * value
 
 
 @triton.jit(do_not_specialize=["d", "m", "first"])
@@ -72,32 +71,37 @@ def _stored(
 
 @triton.jit(do_not_specialize=["n", "d", "m", "count", "first"])
 def _partners(
-    Y, charges, offsets, weights, packed, out, n, d, m, count, first, low, high, scale,
-    WIDE: tl.constexpr, POINTS: tl.constexpr, PARTS: tl.constexpr, CHARGED: tl.constexpr, RATIONAL: tl.constexpr,
+    columns, charges, offsets, weights, packed, out, n, d, m, count, first, low, high, scale,
+    WIDE: tl.constexpr, POINTS: tl.constexpr, PARTS: tl.constexpr, CHARGED: tl.constexpr, FORM: tl.constexpr,
     BITS: tl.constexpr,
 ):  # fmt: skip
-    """Sum the potential and its gradient at a block of points over one part of the offsets of their partners."""
+    """Sum the potential and its gradient at a block of points over one part of the offsets of their partners.
+
+    The partners of consecutive points are consecutive, too, so that every column (d, n) of the embedding is read in
+    order.
+    """
     i = tl.program_id(0).to(tl.int64) * POINTS + tl.arange(0, POINTS)
     part = tl.program_id(1)
     q = tl.program_id(2)
     c = tl.arange(0, WIDE)
     valid = i < n
-    inside = valid[:, None] & (c < d)[None, :]
-    y = tl.load(Y + i[:, None] * d + c[None, :], mask=inside, other=0.0)
+    inside = (c < d)[:, None] & valid[None, :]
+    column = columns + c.to(tl.int64)[:, None] * n
+    y = tl.load(column + i[None, :], mask=inside, other=0.0)
     p = tl.zeros((POINTS,), tl.float32)
-    g = tl.zeros((POINTS, WIDE), tl.float32)
+    g = tl.zeros((WIDE, POINTS), tl.float32)
     for s in range(count * part // PARTS, count * (part + 1) // PARTS):
         j = i + tl.load(offsets + s)
         j = tl.where(j < n, j, j - n)
         a = tl.load(weights + s)
-        x = y - tl.load(Y + j[:, None] * d + c[None, :], mask=inside, other=0.0)
-        value, slope = _value_and_slope(packed, tl.sum(x * x, 1), first, low, high, scale, RATIONAL, BITS)
+        x = y - tl.load(column + j[None, :], mask=inside, other=0.0)
+        value, slope = _value_and_slope(packed, tl.sum(x * x, 0), first, low, high, scale, FORM, BITS)
         w = a * tl.load(charges + j * m + q, mask=valid, other=0.0) if CHARGED else a
         p += w * value
-        g += (w * slope)[:, None] * x
+        g += (w * slope)[None, :] * x
     at = ((part * n + i) * m + q) * (1 + d)
     tl.store(out + at, p, mask=valid)
-    tl.store(out + at[:, None] + 1 + c[None, :], 2 * g, mask=inside)
+    tl.store(out + at[None, :] + 1 + c[:, None], 2 * g, mask=inside)
 
 
 def _sizes(d: int) -> tuple[int, int]:
@@ -140,15 +144,16 @@ def partners(
     """
     (n, d), m = Y.shape, 1 if charges is None else charges.shape[1]
     wide, _ = _sizes(d)
-    points = max(16, min(128, 1024 // wide))
+    points = max(16, 512 // wide)
     parts = max(1, min(PARTS, triton.next_power_of_2(FEW // n)))  # few points need several parts to fill the GPU
     out = torch.empty((parts, n, m, 1 + d), device=Y.device)
     rational = kernel.rational
     numbers = (*kernel.ends, kernel.scale) if rational is None else (rational[1], rational[0], rational[2])
+    form = 0 if rational is None else 1 if rational[0] == 1 else 2
     _partners[(triton.cdiv(n, points), parts, m)](
-        Y, Y if charges is None else charges, offsets, weights, kernel.segments.view(torch.int64), out, n, d, m,
-        len(offsets), kernel.first, *numbers, wide, points, parts, charges is not None, rational is not None, BITS,
-        num_warps=max(1, points // 32),
+        Y.T.contiguous(), Y if charges is None else charges, offsets, weights, kernel.segments.view(torch.int64), out,
+        n, d, m, len(offsets), kernel.first, *numbers, wide, points, parts, charges is not None, form, BITS,
+        num_warps=1,
     )  # fmt: skip
     sums = out.sum(dim=0)
     return sums[..., 0].contiguous(), sums[..., 1:].contiguous()
