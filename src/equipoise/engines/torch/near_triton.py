@@ -70,8 +70,7 @@ def _near(
             there = j < end
             y0 = x0[:, None] - tl.load(Y + j * D, mask=there, other=0.0)[None, :]
             d2 = y0 * y0
-            y1 = y0
-            y2 = y0
+            y1, y2 = y0, y0
             if D > 1:
                 y1 = x1[:, None] - tl.load(Y + j * D + 1, mask=there, other=0.0)[None, :]
                 d2 += y1 * y1
