@@ -193,6 +193,7 @@ REPLAYED = {
     "TSNE in 1-D": eq.TSNE(1),
     "TSNE in 3-D": eq.TSNE(3),
     "SNE": eq.SNE(),
+    "PowerSNE": eq.PowerSNE(),
     "UMAP": eq.UMAP(),
     "SphericalSNE": eq.SphericalSNE(init=np.asfortranarray(points(20_000, 3).numpy())),  # column by column
 }

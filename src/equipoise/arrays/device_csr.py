@@ -24,13 +24,13 @@ class Rows:
         self.nnz = len(data)
 
     @classmethod
-    def of(cls, A: Matrix, device: torch.device) -> Rows:
-        """Return the SciPy CSR matrix A (n, n) as a matrix on a device, in float32.
+    def of(cls, A: Matrix, device: torch.device, dtype: torch.dtype = torch.float32) -> Rows:
+        """Return the SciPy CSR matrix A (n, n) as a matrix on a device, in float32 by default.
 
         On the CPU, arrays of A that already have the right type are shared, not copied.
         """
         return cls(
-            as_tensor(A.data[: A.nnz]).to(device, torch.float32),
+            as_tensor(A.data[: A.nnz]).to(device, dtype),
             as_tensor(A.indices[: A.nnz]).to(device, torch.int32),
             as_tensor(A.indptr).to(device, torch.int64),
         )

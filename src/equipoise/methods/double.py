@@ -10,8 +10,8 @@ import numpy as np
 from .._types import Array, Matrix
 from ..affinities.bandwidth import Bandwidth, check_bandwidth, check_positive
 from ..affinities.builders import Fuzzy, LocallyLinear, Neighborhoods, Radial
-from ..arrays.csr import make_csr, symmetrized
-from ..arrays.namespace import is_integer
+from ..arrays.csr import stored_values, symmetrized, with_values
+from ..arrays.namespace import array_namespace, is_integer
 from ..engines.choose import engine_for_sampling, samples_edges
 from ..geometry import Flat
 from ..initialize.wide import wide_eigenmap, wide_principal
@@ -49,9 +49,6 @@ class DoubleKernel(Embedding):
 
     def _kernel(self) -> Kernel:
         return StudentT()
-
-    def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, None)  # weights and kernels of the data are computed on the CPU
 
     def _neighbors(self, n: int) -> int:
         return min(int(self.n_neighbors), n - 1)
@@ -100,7 +97,8 @@ class DKLLE(DoubleKernel):
         The spectral initial map needs nonnegative affinities, but the matrix M of the loss may have negative entries.
         """
         W = cast(DoubleKernelLLE, objective).weights
-        return symmetrized(make_csr(np.ones(W.nnz, W.dtype), W.indices, W.indptr, W.shape))
+        values = stored_values(W)
+        return symmetrized(with_values(W, array_namespace(values).ones_like(values)))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -152,6 +150,9 @@ class DKPCA(DoubleKernel):
                     'engine="negative_sampling" takes the memberships of UMAP as the kernel on the data, which have no'
                     f" bandwidth; omit bandwidth={self.bandwidth!r}"
                 )
+
+    def _input(self, X: Any) -> Input:
+        return make_input(X, self.metric, None)  # the kernel on the data is computed on the CPU
 
     def _engine(self, requested: str, n: int) -> str:
         return super()._engine(engine_for_sampling(requested), n)
