@@ -1,27 +1,30 @@
 """Neighbour search in PyTorch, without storing the distance matrix.
 
-In small data, or for more than `MOST` neighbours, all pairs are compared (gpu_scan.py). In large data, only pairs in
-nearby blocks are compared (gpu_blocks.py) if this is faster and reaches the required recall. Otherwise a GPU uses a
-sieve (sieve_triton.py), which collects candidates by matrix products of low precision. If the recall of the sieve is
-below `SURE`, all pairs are compared.
+In small data, or for more than `MOST` neighbours, all pairs are compared (gpu_scan.py). Otherwise each point is first
+compared with the points of nearby blocks (gpu_blocks.py). In large data, the neighbours found are refined by those of
+the neighbours (gpu_refine.py) until the recall, measured on a sample, is high enough. In smaller data, and if the
+recall is never reached, a GPU compares all pairs, for which the neighbours found are a good start (sieve_triton.py).
 """
 
 from __future__ import annotations
 
 import torch
 
-from .gpu_blocks import Blocks, reach
+from ..arrays.tiles import in_tiles
+from .gpu_blocks import BLOCK, Blocks, reach
+from .gpu_refine import refined
 from .gpu_scan import Found, nearest
 from .recall import estimate_recall
 
-SAMPLE = 512  # points whose true neighbours determine the number of blocks; as many others measure the recall
-FEW_ROWS = 256  # points that measure the recall of a sieve
+SAMPLE = 512  # points whose true neighbours decide how far to search; as many others measure the recall
 MARGIN = 0.002  # added to the required recall, for the error of the sample
-MANY = 200_000  # points above which blocks may be faster than all pairs; chosen
-FEW = 16_384  # minimum number of points for a sieve, which draws a sample of this size
-MOST = 340  # largest number of neighbours that a sieve has room for
-SURE = 0.9999  # minimum recall of a sieve; below it, rounding has affected the result, which is discarded
-WORTH = 0.5  # largest fraction of the blocks for which a search in blocks is faster than all pairs; chosen
+MANY = 200_000  # points above which not all pairs are compared if the recall can be reached without; chosen
+FEW = 16_384  # minimum number of points for blocks on a GPU; chosen
+MOST = 340  # largest number of neighbours for which blocks are searched
+FIRST = 16  # blocks searched before all pairs are compared; chosen
+WIDEST = 256  # largest number of blocks to search for each block; chosen
+ROUNDS = 4  # largest number of refinements; chosen
+GAIN = 0.0005  # smallest gain in recall for which another refinement is worth its time; chosen
 
 
 def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
@@ -36,42 +39,53 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     """
     n = len(X)
     X = X - X.mean(dim=0)
-    blocks_pay, sieve_pays = n >= MANY and k <= MOST, X.is_cuda and n >= FEW and k <= MOST
-    if not (blocks_pay or sieve_pays):
+    if k > MOST or n < (FEW if X.is_cuda else MANY):
         return nearest(X, X, k, torch.arange(n, device=X.device))
-    size = 2 * SAMPLE if blocks_pay else FEW_ROWS
-    sample = torch.randperm(n, generator=torch.Generator().manual_seed(0))[:size].to(X.device)
-    true = nearest(X[sample], X, k + 1)
-
-    def measured(indices: torch.Tensor, d2: torch.Tensor) -> Found:
-        """Return the neighbours found, with their recall estimated on the sample."""
-        half = len(sample) // 2 if blocks_pay else 0  # the first half determined the number of blocks
-        return Found(indices, d2, estimate_recall(d2[sample[half:]], true.d2[half:, -1]))
-
-    if blocks_pay:
-        blocks = Blocks(X)
-        width = reach(blocks, sample[:SAMPLE], true.indices[:SAMPLE], min_recall + MARGIN)
-        if width <= WORTH * len(blocks.centers):
-            found = measured(*search_blocks(blocks, k, width))
-            if found.recall >= min_recall:
-                return found
-    if sieve_pays:
+    blocks = Blocks(X)
+    if n >= MANY:
+        indices, d2, recall = search_large(blocks, k, min_recall)
+    else:
+        (indices, d2), recall = blocks.nearest(k, blocks.lists(min(FIRST, len(blocks)))), 0.0
+    if recall < min_recall:
+        if not X.is_cuda:
+            return nearest(X, X, k, torch.arange(n, device=X.device))
         from . import sieve_triton as sieve  # Triton is installed only with PyTorch for GPUs
 
-        for precision in sieve.PRECISIONS:
-            found = measured(*sieve.nearest(X, k, precision))
-            if found.recall >= SURE:
-                return found
-    return nearest(X, X, k, torch.arange(n, device=X.device))
+        indices, d2 = sieve.nearest(blocks.X, k, d2[:, -1])
+        recall = 1.0
+    return Found(*in_table_order(blocks.order, indices, d2), recall)
 
 
-def search_blocks(blocks: Blocks, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return, for each point, the k nearest other points in the `width` blocks nearest to its own block, and their d².
+def search_large(blocks: Blocks, k: int, min_recall: float) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """Return the neighbours of each point and their d², both (n, k), with the recall; points are given by position."""
+    n = len(blocks.X)
+    device = blocks.X.device
+    generator = torch.Generator(device=device).manual_seed(0)
+    sample = torch.randperm(n, generator=generator, device=device)[: 2 * SAMPLE]
+    true = nearest(blocks.X[sample], blocks.X, k + 1)
+    width = reach(blocks, sample[:SAMPLE], true.indices[:SAMPLE], min_recall + MARGIN)
+    width = min(max(width, -(-2 * (k + 1) // BLOCK)), WIDEST, len(blocks))
+    indices, d2 = blocks.nearest(k, blocks.lists(width))
+    before = 0.0
+    for _ in range(ROUNDS):
+        recall = estimate_recall(d2[sample[:SAMPLE]], true.d2[:SAMPLE, -1])
+        if recall >= min_recall + MARGIN or recall < before + GAIN:
+            break
+        indices, d2 = refined(blocks.X, indices, d2)
+        before = recall
+    return indices, d2, estimate_recall(d2[sample[SAMPLE:]], true.d2[SAMPLE:, -1])
 
-    Both results are (n, k).
+
+def in_table_order(order: torch.Tensor, indices: torch.Tensor, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a graph of the points `order` as a graph of all points, numbered as in the table.
+
+    `d2` is written to a new array before `indices`, and freed.
     """
-    if not blocks.X.is_cuda:
-        return blocks.nearest(k, width)
-    from . import sieve_triton as sieve
+    names = order.int()
+    new, new_d2 = torch.empty_like(indices), torch.empty_like(d2)
 
-    return sieve.nearest_in_blocks(blocks.X, blocks.order, blocks.lists(width), k)
+    def move(part: slice) -> None:
+        new[order[part]], new_d2[order[part]] = names[indices[part].long()], d2[part]
+
+    in_tiles(len(order), 3 * indices.shape[1], move)
+    return new, new_d2

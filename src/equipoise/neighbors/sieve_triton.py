@@ -1,15 +1,12 @@
-"""Neighbour search on a GPU without storing all distances: find a bound for each row, then collect nearer points.
+"""Exact neighbour search on a GPU without storing all distances: every pair is compared with a bound for its row.
 
-A random sample of points gives a bound on the distance to the k-th neighbour of each row. If there are many points, a
-comparison with every fourth block of 128 points then gives a tighter bound. One pass over all pairs, as matrix products
-on the tensor cores, collects the candidates below the bound, and their distances are recomputed from differences. A row
-with too few candidates, or more than can be stored, is searched again in full.
+The distance to the k-th of k points found before is a bound on the distance to the k-th neighbour. One pass over all
+pairs, as matrix products on the tensor cores, collects the points below the bound; the bound is raised by the rounding
+error of the products, so that no neighbour is missed. Distances to the points collected are recomputed from
+differences. A row with more candidates than can be stored is searched again in full.
 """
 
 from __future__ import annotations
-
-from math import ceil, sqrt
-from typing import NamedTuple
 
 import torch
 import triton
@@ -17,219 +14,127 @@ import triton.language as tl
 
 from ..arrays.blocks import FIXED_SEARCH_TILE
 from ..arrays.tiles import in_tiles
-from .gpu_blocks import BLOCK
 from .gpu_scan import nearest as scan
 
-FIRST, SECOND = 1024, 16384  # sampled points for the first bound, and for a tighter one
-GROUPS = 4  # groups of the first sample; the bound is the largest of their minima: about 8 sampled points lie below
-ROOM = 512  # candidates stored per row
-FEW = 8  # if fewer neighbours are expected in the second sample, every `STRIDE`-th block is used for the bound
-STRIDE = 4
-PRECISIONS = "tf32", "tf32x3"  # of products on the tensor cores: 11 bits, then about 22
+ROWS = 128  # points of a tile
+PARTS = 4  # programs that share the pairs of a tile of rows; chosen
+# Precision of the products on the tensor cores, with a bound on the rounding error of 2 q·p, in units of ‖q‖ ‖p‖. In
+# tf32 a number keeps 10 bits after the first and is truncated, which is an error of at most 2⁻¹⁰ in either factor;
+# tf32x3 leaves out only products of two remainders, and both add in float32.
+PRECISIONS = {"tf32": 2.0**-8, "tf32x3": 2.0**-17}
+FEW = 0.01  # largest fraction of the rows that are searched again, before a higher precision is tried; chosen
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["start", "rows", "n", "per_part"])
 def _below(
-    Q, P, norms, bound, lists, count, found, start, rows, n, width, stride,
-    D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, SELF: tl.constexpr,
-    LISTED: tl.constexpr, PRECISION: tl.constexpr,
+    X, norms, bound, count, found, start, rows, n, per_part,
+    D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Collect, for B rows q of Q, the points p of P with ‖p‖² − 2 q·p below the bound of q, in arbitrary order."""
+    """Collect, for B rows q of X, the other rows p with ‖p‖² − 2 q·p below the bound of q, in arbitrary order."""
     local = tl.program_id(0) * B + tl.arange(0, B)
     row = local < rows
     r = (start + local).to(tl.int64)
     c = tl.arange(0, PART)
-    q = tl.load(Q + r[:, None] * D + c[None, :], mask=row[:, None], other=0.0)
-    b = tl.load(bound + local, mask=row, other=-float("inf"))
-    for t in range(0, width, stride):
-        near = tl.load(lists + (start // B + tl.program_id(0)).to(tl.int64) * width + t) if LISTED else t
-        j = (near * B + tl.arange(0, B)).to(tl.int64)
+    q = tl.load(X + r[:, None] * D + c[None, :], mask=row[:, None], other=0.0)
+    b = tl.load(bound + start + local, mask=row, other=-float("inf"))
+    first = tl.program_id(1) * per_part
+    for t in range(first, tl.minimum(first + per_part, n), B):
+        j = (t + tl.arange(0, B)).to(tl.int64)
         valid = j < n
-        p = tl.load(P + j[None, :] * D + c[:, None], mask=valid[None, :], other=0.0)
+        p = tl.load(X + j[None, :] * D + c[:, None], mask=valid[None, :], other=0.0)
         product = tl.dot(q, p, input_precision=PRECISION)
         for s in range(PART, D, PART):
-            q_s = tl.load(Q + r[:, None] * D + s + c[None, :], mask=row[:, None], other=0.0)
-            p_s = tl.load(P + j[None, :] * D + s + c[:, None], mask=valid[None, :], other=0.0)
+            q_s = tl.load(X + r[:, None] * D + s + c[None, :], mask=row[:, None], other=0.0)
+            p_s = tl.load(X + j[None, :] * D + s + c[:, None], mask=valid[None, :], other=0.0)
             product = tl.dot(q_s, p_s, product, input_precision=PRECISION)
         d = tl.load(norms + j, mask=valid, other=float("inf"))[None, :] - 2 * product
-        hit = d < b[:, None]
-        if SELF:
-            hit = hit & (r[:, None] != j[None, :])
-        at = tl.atomic_add(
-            count + local[:, None] + tl.zeros((B, B), tl.int32), tl.full((B, B), 1, tl.int32), mask=hit, sem="relaxed"
-        )
-        slot = found + local[:, None].to(tl.int64) * ROOM + at
-        tl.store(slot, j[None, :].to(tl.int32) + tl.zeros((B, B), tl.int32), mask=hit & (at < ROOM))
+        if tl.max(tl.max((d < b[:, None]).to(tl.int32), 1), 0) > 0:
+            hit = (d < b[:, None]) & (r[:, None] != j[None, :])
+            at = tl.atomic_add(
+                count + local[:, None] + tl.zeros((B, B), tl.int32), tl.full((B, B), 1, tl.int32), mask=hit,
+                sem="relaxed",
+            )  # fmt: skip
+            slot = found + local[:, None].to(tl.int64) * ROOM + at
+            tl.store(slot, j[None, :].to(tl.int32) + tl.zeros((B, B), tl.int32), mask=hit & (at < ROOM))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["base", "k"])
 def _select(
-    X, P, found, count, names, indices, d2, start, base, k,
-    D: tl.constexpr, ROOM: tl.constexpr, PART: tl.constexpr, NAMED: tl.constexpr,
+    X, found, count, indices, d2, base, k, D: tl.constexpr, ROOM: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """Write the k nearest candidates of a row to `indices`, and their squared distances to `d2`.
 
     Distances are computed from differences. Ties go to the lower index.
     """
-    i = tl.program_id(0)
-    x = X + (start + i).to(tl.int64) * D
+    i = tl.program_id(0).to(tl.int64)
+    x = X + (base + i) * D
     t = tl.arange(0, ROOM)
     valid = t < tl.minimum(tl.load(count + i), ROOM)
-    j = tl.load(found + i.to(tl.int64) * ROOM + t, mask=valid, other=0).to(tl.int64)
+    j = tl.load(found + i * ROOM + t, mask=valid, other=0).to(tl.int64)
     total = tl.zeros((ROOM,), tl.float32)
     for s in range(0, D, PART):
         c = s + tl.arange(0, PART)
-        diff = tl.load(x + c)[None, :] - tl.load(P + j[:, None] * D + c[None, :], mask=valid[:, None], other=0.0)
+        diff = tl.load(x + c)[None, :] - tl.load(X + j[:, None] * D + c[None, :], mask=valid[:, None], other=0.0)
         total += tl.sum(diff * diff, 1)
     bits = total.to(tl.int32, bitcast=True).to(tl.int64)
     key = tl.sort(tl.where(valid, (bits << 32) | j, 0x7F80000000000000))  # the bits of infinity
     selected = t < k
-    out = (base + i).to(tl.int64)
-    j = (key & 0xFFFFFFFF).to(tl.int32)
-    if NAMED:
-        out = tl.load(names + start + i)
-        j = tl.load(names + j, mask=selected, other=0).to(tl.int32)
-    tl.store(indices + out * k + t, j, mask=selected)
-    tl.store(d2 + out * k + t, (key >> 32).to(tl.int32).to(tl.float32, bitcast=True), mask=selected)
+    out = (base + i) * k + t
+    tl.store(indices + out, (key & 0xFFFFFFFF).to(tl.int32), mask=selected)
+    tl.store(d2 + out, (key >> 32).to(tl.int32).to(tl.float32, bitcast=True), mask=selected)
 
 
-class Cloud(NamedTuple):
-    """Points and their squared norms."""
+def select(
+    X: torch.Tensor, found: torch.Tensor, count: torch.Tensor, indices: torch.Tensor, d2: torch.Tensor, base: int
+) -> None:
+    """Write the k nearest of the candidates `found` (m, room) of each row, from row `base` on, to `indices` and `d2`.
 
-    X: torch.Tensor  # (n, D)
-    norms: torch.Tensor  # (n,)
-
-
-class Candidates(NamedTuple):
-    """For each of m rows, the points that are candidates for its neighbours."""
-
-    counts: torch.Tensor  # (m,) int32: number of such points, perhaps more than are stored
-    found: torch.Tensor  # (m, room) int32, in any order
-
-
-class Output(NamedTuple):
-    """The arrays to which neighbours are written."""
-
-    indices: torch.Tensor  # (n, k) int32
-    d2: torch.Tensor  # (n, k) float32
-    base: int  # the first row to write if `names` is None
-    names: torch.Tensor | None = None  # (n,): the index of each point in the caller's order
-
-
-class Sieve:
-    """Collects candidates for the neighbours of each row of centred X (n, D), and selects the nearest of them.
-
-    `all` contains the rows, padded to a width that the tensor cores accept. `few` and `more` are random samples of
-    the rows.
+    Row i has `count[i]` candidates, or `room` if that is less. X is (n, D), where D is a multiple of 8.
     """
-
-    def __init__(self, X: torch.Tensor, precision: str):
-        n, D = X.shape
-        self.precision = precision
-        padded = torch.nn.functional.pad(X, (0, max(16, triton.next_power_of_2(D)) - D)).contiguous()
-        self.all = Cloud(padded, padded.square().sum(dim=1))
-        drawn = torch.randperm(n, generator=torch.Generator(device=X.device).manual_seed(0), device=X.device)
-        self.few, self.more = (
-            Cloud(*(part[drawn[:size]].contiguous() for part in self.all)) for size in (FIRST, SECOND)
-        )
-
-    def candidates(
-        self, rows: slice, P: Cloud, bound: torch.Tensor, room: int, lists: torch.Tensor | None, stride: int = 1
-    ) -> Candidates:
-        """Return, for each row x, the points p of P with ‖p‖² − 2 x·p below the bound of x.
-
-        If P contains all points, x itself is left out. If `lists` is None, every `stride`-th block of P is searched;
-        otherwise every `stride`-th of the blocks that `lists` gives for x.
-        """
-        m, (n, D) = rows.stop - rows.start, P.X.shape
-        count = torch.zeros(m, dtype=torch.int32, device=P.X.device)
-        found = torch.empty((m, room), dtype=torch.int32, device=P.X.device)
-        width = -(-n // BLOCK) if lists is None else lists.shape[1]
-        _below[(triton.cdiv(m, BLOCK),)](
-            self.all.X, P.X, P.norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width,
-            stride, D, min(D, 64), room, BLOCK, P is self.all, lists is not None, self.precision,
-            num_warps=8, num_stages=3,
-        )  # fmt: skip
-        return Candidates(count, found)
-
-    def select(self, rows: slice, P: Cloud, candidates: Candidates, output: Output) -> None:
-        """Select the nearest candidates of each row, and write them to the output."""
-        count, found = candidates
-        indices, d2, base, names = output
-        m, room = found.shape
-        _select[(m,)](
-            self.all.X, P.X, found, count, count if names is None else names, indices, d2, rows.start, base,
-            indices.shape[1], P.X.shape[1], room, 8, names is not None, num_warps=4,
-        )  # fmt: skip
-
-    def bound(self, rows: slice, k: int, lists: torch.Tensor | None) -> torch.Tensor:
-        """Return for each row x a bound on ‖p‖² − 2 x·p, probably a little above the value at its k-th neighbour."""
-        rough = torch.addmm(self.few.norms, self.all.X[rows], self.few.X.T, alpha=-2)
-        first = rough.reshape(len(rough), GROUPS, -1).amin(dim=2).amax(dim=1)
-        below = self.candidates(rows, self.more, first, ROOM, None)
-        expected = k * len(self.more.X) / len(self.all.X)
-        second = self._tighter(rows, self.more, below, expected, first)
-        if expected >= FEW:
-            return second
-        below = self.candidates(rows, self.all, second, 2 * ROOM, lists, STRIDE)
-        return self._tighter(rows, self.all, below, k / STRIDE, second)
-
-    def _tighter(
-        self, rows: slice, P: Cloud, candidates: Candidates, expected: float, bound: torch.Tensor
-    ) -> torch.Tensor:
-        """Return, for each row, a bound tighter than `bound`, with somewhat more than `expected` candidates below it.
-
-        A row with fewer candidates keeps its old bound. A row with more candidates than can be stored gets the bound
-        −∞, so that it is searched again in full.
-        """
-        count, found = candidates
-        room = found.shape[1]
-        rank = min(room - 1, ceil(expected + 3 * sqrt(expected)) + 3)
-        d2 = torch.empty((len(found), rank), device=found.device)
-        self.select(rows, P, candidates, Output(torch.empty_like(d2, dtype=torch.int32), d2, 0))
-        tighter = torch.where(count < rank, bound, d2[:, -1] - self.all.norms[rows])
-        return tighter.masked_fill_(count > room, -torch.inf)
+    m, room = found.shape
+    _select[(m,)](X, found, count, indices, d2, base, indices.shape[1], X.shape[1], room, 8, num_warps=4)
 
 
-def nearest(X: torch.Tensor, k: int, precision: str = PRECISIONS[0]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the indices (n, k), int32, of the k other rows nearest to each row of centred X, and their d² (n, k)."""
-    return _sieve(X, k, None, None, precision)
+def nearest(X: torch.Tensor, k: int, kth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the indices (n, k), int32, of the k other rows nearest to each row of centred X, and their d² (n, k).
 
-
-def nearest_in_blocks(
-    X: torch.Tensor, order: torch.Tensor, lists: torch.Tensor, k: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the result of `gpu_blocks.Blocks.nearest(k, width)`, where `lists` has `width` columns.
-
-    `order` lists the points block by block, and row b of `lists` gives the blocks to search for the points of block b.
+    `kth` (n,) is a bound on the squared distance to the k-th neighbour.
     """
-    return _sieve(X, k, order, lists, PRECISIONS[0])
+    n, D = X.shape
+    X = torch.nn.functional.pad(X, (0, max(16, triton.next_power_of_2(D)) - D)).contiguous()
+    norms = X.square().sum(dim=1)
+    for precision, error in PRECISIONS.items():
+        margin = norms.sqrt() * (norms.sqrt() + kth.sqrt()) * error
+        indices, d2, full = _collect(X, norms, k, kth * (1 + 1e-5) - norms + margin, precision)
+        if len(full) <= FEW * n:
+            break
+    if len(full):
+        exact = scan(X[full], X, k, full)
+        indices[full], d2[full] = exact.indices, exact.d2
+    return indices, d2
 
 
-def _sieve(
-    X: torch.Tensor, k: int, order: torch.Tensor | None, lists: torch.Tensor | None, precision: str
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the indices (n, k), int32, of the k other points nearest to each point of X (n, D), and their d² (n, k).
-
-    `order` and `lists` are those of `nearest_in_blocks`, or None to search all blocks.
-    """
-    n = len(X)
-    sieve = Sieve(X if order is None else X[order[:n]], precision)
-    room = ROOM if 3 * k <= ROOM else 2 * ROOM
+def _collect(
+    X: torch.Tensor, norms: torch.Tensor, k: int, bound: torch.Tensor, precision: str
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the k nearest of the rows of X below the bound of each row, their d², and the rows with too many."""
+    n, D = X.shape
+    room = triton.next_power_of_2(2 * k)
     indices = torch.empty((n, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((n, k), device=X.device)
-    incomplete = torch.zeros(n, dtype=torch.bool, device=X.device)
+    full = torch.zeros(n, dtype=torch.bool, device=X.device)
+    per_part = triton.cdiv(triton.cdiv(n, PARTS), ROWS) * ROWS
 
     def search(part: slice) -> None:
-        rows = slice(part.start * BLOCK, min(part.stop * BLOCK, n))
-        found = sieve.candidates(rows, sieve.all, sieve.bound(rows, k, lists), room, lists)
-        sieve.select(rows, sieve.all, found, Output(indices, d2, rows.start, order))
-        incomplete[rows] = (found.counts < k) | (found.counts > room)
+        m = part.stop - part.start
+        count = torch.zeros(m, dtype=torch.int32, device=X.device)
+        found = torch.empty((m, room), dtype=torch.int32, device=X.device)
+        _below[(triton.cdiv(m, ROWS), PARTS)](
+            X, norms, bound, count, found, part.start, m, n, per_part,
+            D, min(D, 64), room, ROWS, precision, num_warps=8, num_stages=3,
+        )  # fmt: skip
+        select(X, found, count, indices, d2, part.start)
+        full[part] = (count > room) | (count < k)
 
-    in_tiles(-(-n // BLOCK), 2 * BLOCK * room, search, FIXED_SEARCH_TILE)
-    repeated = incomplete.nonzero()[:, 0]
-    repeated = repeated if order is None else order[repeated]
-    if len(repeated):
-        exact = scan(X[repeated], X, k, repeated)
-        indices[repeated], d2[repeated] = exact.indices, exact.d2
-    return indices, d2
+    in_tiles(n, 2 * room, search, FIXED_SEARCH_TILE)
+    return indices, d2, full.nonzero()[:, 0]
