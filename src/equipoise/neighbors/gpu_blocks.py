@@ -21,7 +21,7 @@ TURNS = 3  # of the power iteration for the longest axis of a cell
 
 
 class Blocks:
-    """Points sorted into blocks of nearby points, from `BLOCK`/2 to `BLOCK` in each.
+    """Points sorted into blocks of nearby points, from `size`/2 to `size` in each.
 
     Attributes
     ----------
@@ -35,16 +35,18 @@ class Blocks:
         Mean of each block.
     """
 
+    size = BLOCK
+
     def __init__(self, X: torch.Tensor):
-        centers, cell = cells(X)
-        by_cell = torch.argsort(cell, stable=True)
-        counts = torch.bincount(cell, minlength=len(centers))
-        along = longest_axis(X[by_cell], counts)
-        by_axis = torch.argsort(along)
-        self.order = by_cell[by_axis[torch.argsort(cell[by_cell[by_axis]], stable=True)]]
+        count, cell = cells(X)
+        order, ends = sorted_by_cell(cell, count)
+        along = longest_axis(X[order], ends)
+        by_axis = torch.argsort(along, stable=True)
+        order = order[by_axis]
+        self.order = order[torch.argsort(cell[order], stable=True)]
         self.X = torch.nn.functional.pad(X[self.order], (0, -X.shape[1] % 8))
-        self.starts = block_starts(counts)
-        self.centers = segment_means(self.X, self.starts.diff().long())
+        self.starts = block_starts(ends)
+        self.centers = segment_means(self.X, self.starts.long())
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -59,13 +61,12 @@ class Blocks:
         position[self.order] = torch.arange(len(self.order), device=position.device)
         return position[points]
 
-    def lists(self, width: int, blocks: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the indices (b, width), int32, of the `width` blocks whose centres are nearest to that of each block.
+    def lists(self, width: int, blocks: slice | torch.Tensor) -> torch.Tensor:
+        """Return the indices (m, width), int32, of the blocks nearest to each of m blocks by their centres.
 
-        They are sorted by distance, so that each list begins with the block itself. If `blocks` (b,) is given, the
-        result has rows only for the blocks with these indices.
+        They are sorted by distance, so that each list begins with the block itself.
         """
-        which = self.centers if blocks is None else self.centers[blocks]
+        which = self.centers[blocks]
         norms = self.centers.square().sum(dim=1)
         result = torch.empty((len(which), width), dtype=torch.int32, device=self.X.device)
 
@@ -76,21 +77,22 @@ class Blocks:
         in_tiles(len(which), 2 * len(norms), compare, FIXED_SEARCH_TILE)
         return result
 
-    def nearest(self, k: int, lists: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return, for each point, the k nearest other points in the blocks listed for its block, and their d².
+    def nearest(self, k: int, width: int, precision: str = "tf32") -> tuple[torch.Tensor, torch.Tensor]:
+        """Return, for each point, the k nearest other points in the `width` blocks nearest to its own, and their d².
 
-        Both results are (n, k). Points are given by their positions in `X`.
+        Both results are (n, k), and points are given by their positions in `X`. `width` blocks must have more than k
+        points. On a GPU, candidates are found by products of the given precision.
         """
         if self.X.is_cuda:
-            from . import block_lists_triton as compiled  # Triton is installed only with PyTorch for GPUs
+            from . import blocks_triton  # Triton is installed only with PyTorch for GPUs
 
-            return compiled.nearest_in_lists(self, lists, k)
+            return blocks_triton.nearest(self, k, width, precision)
         n, starts = len(self.X), self.starts.tolist()
         indices = torch.empty((n, k), dtype=torch.int32)
         d2 = torch.empty((n, k), dtype=self.X.dtype)
-        for b, near in enumerate(lists.tolist()):
+        for b, near in enumerate(self.lists(width, slice(None)).tolist()):
             own = torch.arange(starts[b], starts[b + 1])
-            others = torch.cat([torch.arange(starts[c], starts[c + 1]) for c in near])
+            others = torch.cat([torch.arange(starts[c], starts[c + 1]) for c in sorted(near)])
             D2 = torch.cdist(self.X[own], self.X[others], compute_mode="donot_use_mm_for_euclid_dist").square()
             D2[own[:, None] == others] = torch.inf
             d2[own], at = D2.topk(k, largest=False, sorted=True)
@@ -115,28 +117,34 @@ def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: floa
     return reach_for_recall(rank[true != sample[:, None]], recall)
 
 
-def cells(X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Divide the points into k-means cells of at least `BLOCK`/2 points; return their centres, and the cell of each.
+def cells(X: torch.Tensor) -> tuple[int, torch.Tensor]:
+    """Divide the points into k-means cells of at least `BLOCK`/2 points; return their number, and the cell of each.
 
-    The centres (c, D) are trained on a sample. Those of smaller cells are removed, and their points go to other cells.
+    The centres are trained on a sample. Those of smaller cells are removed, and their points go to other cells.
     """
     count = max(1, len(X) // CELL)
     generator = torch.Generator(device=X.device).manual_seed(1)
     sample = X[torch.randperm(len(X), generator=generator, device=X.device)[: TRAINED * count]]
     centers = sample[:count].clone()
     for _ in range(ITERATIONS):
-        cell = nearest_center(sample, centers)
-        counts = torch.bincount(cell, minlength=count)
-        means = segment_means(sample[torch.argsort(cell, stable=True)], counts)
-        centers = torch.where(counts[:, None] > 0, means, centers)
+        order, ends = sorted_by_cell(nearest_center(sample, centers), count)
+        centers = torch.where(ends.diff()[:, None] > 0, segment_means(sample[order], ends), centers)
     cell = nearest_center(X, centers)
     large = torch.bincount(cell, minlength=count) >= BLOCK // 2
-    if bool(large.all()) or not bool(large.any()):
-        return (centers, cell) if count == 1 or bool(large.all()) else (centers[:1], torch.zeros_like(cell))
-    homeless = (~large)[cell].nonzero()[:, 0]
-    cell = (torch.cumsum(large, 0) - 1)[cell]
-    cell[homeless] = nearest_center(X[homeless], centers[large])
-    return centers[large], cell
+    kept = int(large.sum())
+    if kept == 0:
+        return 1, torch.zeros_like(cell)
+    if kept < count:
+        removed = (~large)[cell].nonzero()[:, 0]
+        cell = (torch.cumsum(large, 0) - 1)[cell]
+        cell[removed] = nearest_center(X[removed], centers[large])
+    return kept, cell
+
+
+def sorted_by_cell(cell: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the points sorted by cell, and the position (count + 1,) of the first point of each cell, and n."""
+    cell, order = cell.sort(stable=True)
+    return order, torch.searchsorted(cell, torch.arange(count + 1, device=cell.device))
 
 
 def nearest_center(X: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
@@ -155,26 +163,30 @@ def nearest_center(X: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
     return cell
 
 
-def segment_means(X: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """Return the means (c, D) of consecutive rows of X, `counts` (c,) of them at a time, added in a fixed order."""
-    return torch.segment_reduce(X, "sum", lengths=counts, axis=0) / counts[:, None].clamp(min=1)
+def segment_means(X: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Return the means (c, D) of the rows `ends[i]` to `ends[i + 1]` − 1 of X, added in a fixed order; 0 if none."""
+    sums = torch.segment_reduce(X, "sum", offsets=ends, axis=0, unsafe=True)  # the check would wait for the device
+    return sums / ends.diff()[:, None].clamp(min=1)
 
 
-def longest_axis(X: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+def longest_axis(X: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
     """Return the coordinate (n,) of each point along the longest axis of its cell; X is sorted by cell."""
-    cell = torch.arange(len(counts), device=X.device).repeat_interleave(counts, output_size=len(X))
-    Z = X - segment_means(X, counts)[cell]
-    axis = torch.ones((len(counts), X.shape[1]), device=X.device)
+    cell = torch.arange(len(ends) - 1, device=X.device).repeat_interleave(ends.diff(), output_size=len(X))
+    Z = X - segment_means(X, ends)[cell]
+    axis = torch.ones((len(ends) - 1, X.shape[1]), device=X.device)
     for _ in range(TURNS):
         along = (Z * axis[cell]).sum(dim=1, keepdim=True)
-        axis = torch.nn.functional.normalize(segment_means(Z * along, counts))
+        axis = torch.nn.functional.normalize(segment_means(Z * along, ends))
     return (Z * axis[cell]).sum(dim=1)
 
 
-def block_starts(counts: torch.Tensor) -> torch.Tensor:
-    """Return the index of the first point of each block, and n, if cells of `counts` points are cut into blocks."""
+def block_starts(ends: torch.Tensor) -> torch.Tensor:
+    """Return the position of the first point of each block, and n, if each cell is cut into blocks of about one size.
+
+    Cell i holds the points `ends[i]` to `ends[i + 1]` − 1.
+    """
+    counts = ends.diff()
     pieces = -(-counts // BLOCK)
     cell = torch.arange(len(counts), device=counts.device).repeat_interleave(pieces)
     rank = torch.arange(len(cell), device=counts.device) - (pieces.cumsum(0) - pieces)[cell]
-    starts = (counts.cumsum(0) - counts)[cell] + counts[cell] * rank // pieces[cell]
-    return torch.cat([starts, counts.sum(dim=0, keepdim=True)]).int()
+    return torch.cat([ends[cell] + counts[cell] * rank // pieces[cell], ends[-1:]]).int()
