@@ -141,7 +141,7 @@ def test_every_point_is_in_exactly_one_block(cloud):
         blocks = Blocks(X)
         sizes = blocks.starts.diff()
         assert sorted(blocks.order.tolist()) == list(range(len(X)))
-        assert int(sizes.sum()) == len(X) and BLOCK // 2 <= int(sizes.min()) and int(sizes.max()) <= BLOCK
+        assert int(sizes.sum()) == len(X) and int(sizes.min()) >= BLOCK // 2 and int(sizes.max()) <= BLOCK
         np.testing.assert_array_equal(blocks.X.numpy(), X[blocks.order].numpy())
         positions = torch.arange(len(X))
         np.testing.assert_array_equal(blocks.block_of(positions), torch.arange(len(blocks)).repeat_interleave(sizes))

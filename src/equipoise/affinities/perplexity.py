@@ -115,10 +115,8 @@ def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
     from ..arrays.tiles import in_tiles
 
     d2 = D2.data.reshape(D2.shape[0], -1)
-    parts: list[Any] = []
-    in_tiles(
-        *d2.shape, lambda rows: parts.append(saturated_rows(d2[rows], float(perplexities.min()))), FIXED_SEARCH_TILE
-    )
+    smallest, parts = float(perplexities.min()), []
+    in_tiles(len(d2), d2.shape[1], lambda rows: parts.append(saturated_rows(d2[rows], smallest)), FIXED_SEARCH_TILE)
     _warn_saturated(array_namespace(d2).concat(parts).int(), perplexities)
     first, *others = (conditional_rows(d2, float(perplexity)).flatten() for perplexity in perplexities)
     return D2.with_data(sum(others, start=first) / len(perplexities) if others else first)

@@ -12,7 +12,6 @@ from .blocks import FIXED_SEARCH_TILE
 from .csr import make_csr
 from .to_device import as_tensor, available_device
 
-
 SORTED = 2**26  # entries that are sorted or moved at a time: at most about 4 GB; chosen
 
 
@@ -102,7 +101,7 @@ class Rows:
     def _both_ways(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the number of entries in some rows of A + Aᵀ, and their column indices and values, row by row."""
         n, m = self.shape[0], rows.stop - rows.start
-        first, last = self.indptr[rows.start].item(), self.indptr[rows.stop].item()
+        first, last = int(self.indptr[rows.start]), int(self.indptr[rows.stop])
         other = self._entries_in_columns(rows)
         row = torch.searchsorted(self.indptr, other, right=True) - 1
         own = torch.arange(m, device=self.device).repeat_interleave(
@@ -139,7 +138,7 @@ class Rows:
         shift = self.indptr[:-1][order] - indptr[:-1]
         data, indices = torch.empty_like(self.data), torch.empty_like(self.indices)
         for rows in row_tiles(counts, SORTED):
-            first, last = indptr[rows.start].item(), indptr[rows.stop].item()
+            first, last = int(indptr[rows.start]), int(indptr[rows.stop])
             source = shift[rows].repeat_interleave(counts[rows], output_size=last - first)
             source += torch.arange(first, last, device=self.device)
             torch.index_select(self.data, 0, source, out=data[first:last])

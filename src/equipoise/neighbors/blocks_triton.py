@@ -1,14 +1,15 @@
 """Triton kernels of the block search: compare the points of each block with those of the blocks near it.
 
-Points are numbered block by block: block b holds the points `starts[b]` to `starts[b + 1]` − 1, at most `BLOCK` of them.
-A list is kept for each point: the nearest points found so far, and a bound, beyond which no point is needed. The blocks
-near a block are compared with it in groups, nearest first, as matrix products on the tensor cores. Where a product finds
-a point below the bound, the list is merged with the points found. At the end, the distances to the points of a list are
-computed again from differences, and the nearest k are kept.
+Points are numbered block by block: block b holds the points `starts[b]` to `starts[b + 1]` − 1, at most B of them. A
+list is kept for each point: the nearest points found so far, and a bound, beyond which no point is needed. The blocks
+near a block are compared with it in groups, nearest first, as matrix products on the tensor cores. Where a product
+finds a point below the bound, the list is merged with the points found. At the end, the distances to the points of a
+list are computed again from differences, and the nearest k are kept.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import torch
@@ -168,7 +169,7 @@ def nearest(blocks: Blocks, k: int, width: int, precision: str) -> tuple[torch.T
     d2 = torch.empty((n, k), device=X.device)
     count = -(-len(blocks) * B * B * GROUP // FIXED_SEARCH_TILE)
     edges = [len(blocks) * part // count for part in range(count + 1)]
-    most = max(last - first for first, last in zip(edges, edges[1:], strict=False))
+    most = max(last - first for first, last in pairwise(edges))
     scratch = torch.empty((most * B, GROUP * B), device=X.device)
     flags = torch.empty((most, GROUP), dtype=torch.int32, device=X.device)
     points = starts[torch.tensor(edges, device=X.device)].tolist()

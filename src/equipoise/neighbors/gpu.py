@@ -2,9 +2,9 @@
 
 In small data, or for more than `MOST` neighbours, all pairs are compared by gpu_scan.py. Otherwise the points are
 divided into blocks of nearby points (gpu_blocks.py). In large data, each block is compared with so many of the nearest
-blocks that the recall, measured on a sample, is high enough. Up to `MANY` points, and if the recall is not reached, each
-block is compared with all blocks. The products in these comparisons have a low precision; if their rounding has affected
-the result, they are repeated with a higher precision.
+blocks that the recall, measured on a sample, is high enough. Up to `MANY` points, and if the recall is not reached,
+each block is compared with all blocks. The products in these comparisons have a low precision; if their rounding has
+affected the result, they are repeated with a higher precision.
 """
 
 from __future__ import annotations
