@@ -106,7 +106,7 @@ def test_device_csr_gives_the_same_bytes_in_tiles_of_any_size(monkeypatch):
     whole = [rows.symmetrized(), rows.permuted(order)]
     for most in (1, 37, 200):
         assert [part.stop for part in row_tiles(rows.counts(), most)][-1] == 60
-        monkeypatch.setattr(csr_module, "SORTED", most)
+        monkeypatch.setattr(csr_module, "FIXED_SORTED", most)
         monkeypatch.setattr(csr_module, "FIXED_SEARCH_TILE", most)
         for found, expected in zip([rows.symmetrized(), rows.permuted(order)], whole, strict=True):
             for part in ("data", "indices", "indptr"):

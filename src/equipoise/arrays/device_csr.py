@@ -8,11 +8,9 @@ import torch
 
 from .._tags import tagged
 from .._types import Matrix
-from .blocks import FIXED_SEARCH_TILE
+from .blocks import FIXED_SEARCH_TILE, FIXED_SORTED
 from .csr import make_csr
 from .to_device import as_tensor, available_device
-
-SORTED = 2**26  # entries that are sorted or moved at a time: at most about 4 GB; chosen
 
 
 @tagged("device.rows.Rows")
@@ -89,7 +87,7 @@ class Rows:
         The entries are sorted in tiles of rows, so that little memory is needed besides that of the result.
         """
         entries = self.counts() + torch.bincount(self.indices, minlength=self.shape[0])  # of A and of Aᵀ, in each row
-        parts = [self._both_ways(rows) for rows in row_tiles(entries, SORTED)]
+        parts = [self._both_ways(rows) for rows in row_tiles(entries, FIXED_SORTED)]
         counts, indices, data = (list(part) for part in zip(*parts, strict=True))
         del parts
         indptr = torch.zeros_like(self.indptr)
@@ -137,7 +135,7 @@ class Rows:
         torch.cumsum(counts, 0, out=indptr[1:])
         shift = self.indptr[:-1][order] - indptr[:-1]
         data, indices = torch.empty_like(self.data), torch.empty_like(self.indices)
-        for rows in row_tiles(counts, SORTED):
+        for rows in row_tiles(counts, FIXED_SORTED):
             first, last = int(indptr[rows.start]), int(indptr[rows.stop])
             source = shift[rows].repeat_interleave(counts[rows], output_size=last - first)
             source += torch.arange(first, last, device=self.device)
