@@ -15,7 +15,7 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from .blocks import FIXED_SUM
+from .blocks import FIXED_SEARCH_TILE, FIXED_SUM
 from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
 
 UNUSED = 1 / 16  # largest fraction of an array that stays allocated without being used; chosen
@@ -96,10 +96,10 @@ def with_values(A: Any, values: Any) -> Any:
 
 
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
-    """Return Σ f(a) over the positive entries a of a matrix, in float64; NumPy arrays are processed in blocks."""
+    """Return Σ f(a) over the positive entries a of a matrix, in float64; they are processed in blocks."""
     values = stored_values(A)
     xp, total, rows = array_namespace(values), 0.0, values.shape[0]
-    step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, rows)
+    step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else FIXED_SEARCH_TILE
     for start in range(0, rows, step):
         block = values[start : start + step, ...]
         total += float(xp.sum(f(to_float64(block[block > 0]))))
