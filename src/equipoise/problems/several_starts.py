@@ -120,7 +120,7 @@ class SeveralStarts(ForceProblem):
             return super()._restore_state(saved, starts)
         kept, number = [int(i) for i in saved["kept"]], int(saved["round"])
         tried, count = tuple(float(loss) for loss in saved["tried"]), len(saved["runs"])
-        begun = number > 0 or kept == list(range(count)) and count - len(tried) in (0, 1)
+        begun = number > 0 or (kept == list(range(count)) and count - len(tried) in (0, 1))
         known = number in (0, 1, 2) and set(kept) <= set(range(len(starts)))
         if not (begun and known and len(set(kept)) == len(kept) == count > 0 and len(tried) <= count):
             raise ValueError(
