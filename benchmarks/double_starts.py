@@ -127,8 +127,8 @@ def main() -> None:
     lines += [
         "Fewer than 1000 points, MNIST and Fashion-MNIST: all pairs; otherwise the kernel on the data is 0 beyond 45"
         " neighbours, and losses are not comparable between the two. Time: CPU time of the default, without the"
-        " construction of the starts, over that of a run from the best of the first four starts alone. The starts of the"
-        " earlier check are the small map and the eigenmaps with 10 and 15 neighbours.",
+        " construction of the starts, over that of a run from the best of the first four starts alone. The starts of"
+        " the earlier check are the small map and the eigenmaps with 10 and 15 neighbours.",
         "",
         *common.table(head, rows),
         "",
