@@ -1,8 +1,9 @@
 """The GPU engine: primitives against the float64 reference, stages against a lower bound, whole fits, and the CPU.
 
-python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …]
+python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …] [--methods NAME …]
 
-gpu_stages.py times the stages. The rates of a large copy and of a large matrix product are measured first.
+gpu_stages.py times the stages, gpu_methods.py fits other methods than t-SNE in the plane. The rates of a large copy and
+of a large matrix product are measured first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import common
+import gpu_methods
 import numpy as np
 import torch
 from gpu_stages import ITERATIONS, PERPLEXITY, STAGES, K, Stage, ceilings, method, stage_rows, stages
@@ -163,11 +165,15 @@ class Page:
         self.agreement: list[list[str]] = []
         self.stages: dict[str, list[Stage]] = {}
         self.checks: list[list[str]] = []
+        self.methods: dict[str, list[list[str]]] = {}
 
     def write(self) -> None:
         lines = [*self.head, *common.table(FITS, self.fits), "", *NOTES.strip().splitlines()]
         if self.agreement:
             lines += ["", "## CPU and GPU", "", *common.table(AGREEMENT, self.agreement)]
+        for name, rows in self.methods.items():
+            lines += ["", f"## Other methods, {name}", "", *common.table(gpu_methods.COLUMNS, rows)]
+            lines += ["", *gpu_methods.NOTES.strip().splitlines()]
         for name, of in self.stages.items():
             lines += ["", f"## Stages, {name}", "", *common.table(STAGES, stage_rows(of, *self.rates))]
         if self.checks:
@@ -212,6 +218,7 @@ def main() -> None:
     parser.add_argument("--table", nargs=3, action="append", default=[], metavar=("NAME", "X", "LABELS"))
     parser.add_argument("--n", type=int, nargs="*", default=[1_000_000, 5_000_000], help="sizes of mixtures")
     parser.add_argument("--cpu", nargs="*", default=[], help="names of tables to embed on the CPU too")
+    parser.add_argument("--methods", nargs="*", default=[], help="names of tables to embed by other methods too")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--commit", default=None, help="commit to print, for machines without git")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/gpu.md"))
@@ -222,6 +229,7 @@ def main() -> None:
     where["cpu"] = f"{torch.cuda.get_device_name()} and {where['cpu']}"
     names = " ".join(f"--table {name} {Path(X).name} {Path(y).name}" for name, X, y in args.table)
     command = f"python benchmarks/gpu.py {names} --n {' '.join(map(str, args.n))} --cpu {' '.join(args.cpu)}"
+    command += f" --methods {' '.join(args.methods)}" if args.methods else ""
     copied, product = ceilings()
     head = [
         *common.header("t-SNE on a GPU", command, where),
@@ -235,6 +243,9 @@ def main() -> None:
     tables = {name: (torch.tensor(np.load(X)).float().cuda(), np.load(y)) for name, X, y in args.table}
     for name, (X, labels) in tables.items():
         page.add_table(name, X, labels, args.repeats, name in args.cpu)
+        if name in args.methods:
+            page.methods[f"{name}, {len(X):,} × {X.shape[1]}"] = gpu_methods.rows(X, args.repeats)
+            page.write()
     for n in args.n:
         page.add_mixture(n)
     page.checks = checks()
