@@ -1,10 +1,10 @@
 """The GPU engine: primitives against the float64 reference, stages against a lower bound, whole fits, and the CPU.
 
-python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …]
+python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …] [--methods NAME …]
                          [--cells NAME X.npy COLUMNS …] [--n-cells 1000000 …]
 
-gpu_stages.py times the stages; gpu_cells.py makes large tables from the cells of `--cells`. The rates of a large copy
-and of a large matrix product are measured first.
+gpu_stages.py times the stages, gpu_methods.py fits other methods than t-SNE in the plane, and gpu_cells.py makes large
+tables from the cells of `--cells`. The rates of a large copy and of a large matrix product are measured first.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 import common
+import gpu_methods
 import numpy as np
 import torch
 from gpu_cells import NOISE, PHASES, phase_row, resampled
@@ -168,6 +169,7 @@ class Page:
         self.stages: dict[str, list[Stage]] = {}
         self.phases: list[list[str]] = []
         self.checks: list[list[str]] = []
+        self.methods: dict[str, list[list[str]]] = {}
 
     def write(self) -> None:
         lines = [*self.head, *common.table(FITS, self.fits), "", *NOTES.strip().splitlines()]
@@ -175,6 +177,9 @@ class Page:
             lines += ["", "## CPU and GPU", "", *common.table(AGREEMENT, self.agreement)]
         if self.phases:
             lines += ["", "## Phases of a fit to cells", "", *common.table(PHASES, self.phases)]
+        for name, rows in self.methods.items():
+            lines += ["", f"## Other methods, {name}", "", *common.table(gpu_methods.COLUMNS, rows)]
+            lines += ["", *gpu_methods.NOTES.strip().splitlines()]
         for name, of in self.stages.items():
             lines += ["", f"## Stages, {name}", "", *common.table(STAGES, stage_rows(of, *self.rates))]
         if self.checks:
@@ -230,6 +235,7 @@ def main() -> None:
     parser.add_argument("--cells", nargs=3, action="append", default=[], metavar=("NAME", "X", "COLUMNS"))
     parser.add_argument("--n-cells", type=int, nargs="*", default=[1_000_000, 5_000_000, 10_000_000])
     parser.add_argument("--cpu", nargs="*", default=[], help="names of tables to embed on the CPU too")
+    parser.add_argument("--methods", nargs="*", default=[], help="names of tables to embed by other methods too")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--commit", default=None, help="commit to print, for machines without git")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/gpu.md"))
@@ -242,6 +248,7 @@ def main() -> None:
     names += "".join(f" --cells {name} {Path(X).name} {columns}" for name, X, columns in args.cells)
     names += f" --n-cells {' '.join(map(str, args.n_cells))}" if args.cells else ""
     command = f"python benchmarks/gpu.py {names} --n {' '.join(map(str, args.n))} --cpu {' '.join(args.cpu)}"
+    command += f" --methods {' '.join(args.methods)}" if args.methods else ""
     copied, product = ceilings()
     head = [
         *common.header("t-SNE on a GPU", command, where),
@@ -255,6 +262,9 @@ def main() -> None:
     tables = {name: (torch.tensor(np.load(X)).float().cuda(), np.load(y)) for name, X, y in args.table}
     for name, (X, labels) in tables.items():
         page.add_table(name, X, labels, args.repeats, name in args.cpu)
+        if name in args.methods:
+            page.methods[f"{name}, {len(X):,} × {X.shape[1]}"] = gpu_methods.rows(X, args.repeats)
+            page.write()
     for n in args.n:
         page.add_mixture(n)
     for name, path, columns in args.cells:
