@@ -171,8 +171,9 @@ def blocks(monkeypatch):
     monkeypatch.setattr(gpu_blocks, "BLOCK", 16)
     monkeypatch.setattr(gpu_blocks, "CELL", 48)
     monkeypatch.setattr(Blocks, "size", 16)
-    monkeypatch.setattr(blocks_triton, "GROUP", 2)
-    X = points(150, 10) + 5 * points(4, 10, 1)[torch.arange(150) % 4]
+    monkeypatch.setattr(blocks_triton, "GROUP", 4)
+    monkeypatch.setattr(blocks_triton, "TILES", 2)
+    X = points(150, 20) + 5 * points(4, 20, 1)[torch.arange(150) % 4]
     return Blocks(X - X.mean(dim=0))
 
 
@@ -184,8 +185,9 @@ def test_nearest_centers_match_pytorch(monkeypatch):
     assert torch.equal(found, gpu_blocks.nearest_center(X, centers))
 
 
-@pytest.mark.parametrize("width", [1, 3, None])
-def test_block_search_matches_pytorch(blocks, width):
+@pytest.mark.parametrize(("width", "part"), [(1, 64), (3, 64), (None, 64), (None, 16)])
+def test_block_search_matches_pytorch(blocks, width, part, monkeypatch):
+    monkeypatch.setattr(blocks_triton, "PART", part)
     k, width = 5, width or len(blocks)
     indices, d2 = blocks.nearest(k, width)
     for name in ("X", "starts", "centers"):

@@ -23,59 +23,67 @@ if TYPE_CHECKING:
 
 GROUP = 32  # blocks compared at once with a block
 SPARE = 8  # entries of a list beyond k, for the rounding error of the products; chosen
-PART = 32  # columns of a product at once
+TILES = 4  # blocks compared by one program; chosen
+PART = 64  # largest number of columns of a product at once; chosen
 INFINITY = tl.constexpr(0x7F800000)  # the bits of the float32; those of positive numbers have the order of the numbers
 
 
-@triton.jit(do_not_specialize=["first", "base", "offset", "width"])
+@triton.jit(do_not_specialize=["first", "base", "offset", "width", "stride"])
 def _compare(
-    X, starts, centers, lists, bound, D2, flags, first, base, offset, width,
-    D: tl.constexpr, PART: tl.constexpr, B: tl.constexpr, GROUP: tl.constexpr, PRECISION: tl.constexpr,
+    X, starts, centers, lists, bound, D2, flags, first, base, offset, width, stride,
+    D: tl.constexpr, PART: tl.constexpr, B: tl.constexpr, GROUP: tl.constexpr, TILES: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Store in D2 (rows, GROUP · B) the squared distances of the points of a block to those of one block of its list.
+    """Compare a block with TILES blocks of its list: store squared distances in D2 (stride, GROUP · B).
 
     Points are taken relative to the centre of the block, so that the rounding error of the products is small compared
     with the distances to near points. Infinity stands for a point itself, and where a block has fewer than B points.
-    Nothing is stored, and the flag is 0, if no distance is below the bound of its row.
+    The flags (GROUP, stride) say which rows of a tile have distances below their bounds; only these rows are stored.
     """
     local = tl.program_id(0)
     block = first + local
-    t = offset + tl.program_id(1)
-    near = tl.load(lists + local.to(tl.int64) * width + t, mask=t < width, other=0)
     b = tl.arange(0, B)
+    c = tl.arange(0, PART)
     i = tl.load(starts + block) + b
     rows = i < tl.load(starts + block + 1)
-    j = tl.load(starts + near) + b
-    columns = (j < tl.load(starts + near + 1)) & (t < width)
-    product = tl.zeros((B, B), tl.float32)
-    own = tl.zeros((B,), tl.float32)
-    other = tl.zeros((B,), tl.float32)
-    for s in range(0, D, PART):
-        c = s + tl.arange(0, PART)
-        center = tl.load(centers + block.to(tl.int64) * D + c, mask=c < D, other=0.0)
-        inside = (c < D)[None, :]
-        q = tl.load(X + i.to(tl.int64)[:, None] * D + c[None, :], mask=rows[:, None] & inside, other=0.0)
-        q -= center[None, :]
-        p = tl.load(X + j.to(tl.int64)[:, None] * D + c[None, :], mask=columns[:, None] & inside, other=0.0)
-        p -= center[None, :]
-        product = tl.dot(q, tl.trans(p), product, input_precision=PRECISION)
-        own += tl.sum(q * q, 1)
-        other += tl.sum(p * p, 1)
-    d2 = tl.maximum(own[:, None] + other[None, :] - 2 * product, 0.0)
-    d2 = tl.where(columns[None, :] & (i[:, None] != j[None, :]), d2, float("inf"))
+    row = (local * B + b).to(tl.int64)
+    x = X + i.to(tl.int64)[:, None] * D
+    center = centers + block.to(tl.int64) * D
     limit = tl.load(bound + (i - base), mask=rows, other=0)
-    hit = (d2.to(tl.int32, bitcast=True) < limit[:, None]).to(tl.int32)
-    some = tl.max(tl.max(hit, 1), 0)
-    tl.store(flags + local * GROUP + tl.program_id(1), some)
-    if some > 0:
-        row = (local * B + b).to(tl.int64)
-        at = D2 + row[:, None] * (GROUP * B) + tl.program_id(1) * B + b[None, :]
-        tl.store(at, d2, mask=rows[:, None] & (b < B)[None, :])
+    m = tl.load(center + c, mask=c < D, other=0.0)[None, :]
+    q = tl.load(x + c[None, :], mask=rows[:, None] & (c < D)[None, :], other=0.0) - m
+    own = tl.sum(q * q, 1)
+    for s in range(PART, D, PART):
+        m_s = tl.load(center + s + c, mask=s + c < D, other=0.0)[None, :]
+        q_s = tl.load(x + s + c[None, :], mask=rows[:, None] & (s + c < D)[None, :], other=0.0) - m_s
+        own += tl.sum(q_s * q_s, 1)
+    for t in range(tl.program_id(1) * TILES, tl.program_id(1) * TILES + TILES):
+        listed = offset + t < width
+        near = tl.load(lists + local.to(tl.int64) * width + offset + t, mask=listed, other=0)
+        j = tl.load(starts + near) + b
+        columns = (j < tl.load(starts + near + 1)) & listed
+        y = X + j.to(tl.int64)[:, None] * D
+        p = tl.load(y + c[None, :], mask=columns[:, None] & (c < D)[None, :], other=0.0) - m
+        product = tl.dot(q, tl.trans(p), input_precision=PRECISION)
+        other = tl.sum(p * p, 1)
+        for s in range(PART, D, PART):
+            inside = (s + c < D)[None, :]
+            m_s = tl.load(center + s + c, mask=s + c < D, other=0.0)[None, :]
+            q_s = tl.load(x + s + c[None, :], mask=rows[:, None] & inside, other=0.0) - m_s
+            p_s = tl.load(y + s + c[None, :], mask=columns[:, None] & inside, other=0.0) - m_s
+            product = tl.dot(q_s, tl.trans(p_s), product, input_precision=PRECISION)
+            other += tl.sum(p_s * p_s, 1)
+        d2 = tl.maximum(own[:, None] + other[None, :] - 2 * product, 0.0)
+        d2 = tl.where(columns[None, :] & (i[:, None] != j[None, :]), d2, float("inf"))
+        hit = tl.max((d2.to(tl.int32, bitcast=True) < limit[:, None]).to(tl.int32), 1)
+        tl.store(flags + t * stride + row, hit.to(tl.int8))
+        at = D2 + row[:, None] * (GROUP * B) + t * B + b[None, :]
+        tl.store(at, d2, mask=(hit > 0)[:, None] & (b < B)[None, :])
 
 
-@triton.jit(do_not_specialize=["first", "base", "offset", "width", "want"])
+@triton.jit(do_not_specialize=["first", "base", "offset", "width", "stride", "want"])
 def _merge(
-    D2, flags, starts, lists, found, rough, count, bound, first, base, offset, width, want,
+    D2, flags, starts, lists, found, rough, count, bound, first, base, offset, width, stride, want,
     B: tl.constexpr, GROUP: tl.constexpr, ROOM: tl.constexpr,
 ):  # fmt: skip
     """Merge the points of a row of D2 that are below the bound into the list of the row.
@@ -88,15 +96,16 @@ def _merge(
     block = first + local
     start = tl.load(starts + block)
     if start + row % B < tl.load(starts + block + 1):
-        i = (start + row % B - base).to(tl.int64)
-        s = tl.arange(0, GROUP * B)
-        flagged = tl.load(flags + local * GROUP + s // B) > 0
-        before = tl.load(bound + i)
-        d2 = tl.load(D2 + row.to(tl.int64) * (GROUP * B) + s, mask=flagged, other=float("inf"))
-        bits = d2.to(tl.int32, bitcast=True)
-        bits = tl.where(bits < before, bits, INFINITY)
-        new = tl.sum((bits < INFINITY).to(tl.int32), 0)
-        if new > 0:
+        flag = flags + row
+        if tl.max(tl.load(flag + tl.arange(0, GROUP) * stride), 0) > 0:
+            i = (start + row % B - base).to(tl.int64)
+            s = tl.arange(0, GROUP * B)
+            flagged = tl.load(flag + (s // B) * stride) > 0
+            before = tl.load(bound + i)
+            d2 = tl.load(D2 + row.to(tl.int64) * (GROUP * B) + s, mask=flagged, other=float("inf"))
+            bits = d2.to(tl.int32, bitcast=True)
+            bits = tl.where(bits < before, bits, INFINITY)
+            new = tl.sum((bits < INFINITY).to(tl.int32), 0)
             used = tl.load(count + i)
             t = tl.arange(0, ROOM)
             old = tl.load(rough + i * ROOM + t, mask=t < used, other=INFINITY)
@@ -164,6 +173,7 @@ def nearest(blocks: Blocks, k: int, width: int, precision: str) -> tuple[torch.T
     """Return the result of gpu_blocks.Blocks.nearest for points on a GPU, with products of the given precision."""
     X, starts, B = blocks.X, blocks.starts, blocks.size
     (n, D), want = X.shape, k + SPARE
+    part_width = min(PART, max(16, triton.next_power_of_2(D)))
     room = max(32, triton.next_power_of_2(want + want // 4))
     indices = torch.empty((n, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((n, k), device=X.device)
@@ -171,7 +181,7 @@ def nearest(blocks: Blocks, k: int, width: int, precision: str) -> tuple[torch.T
     edges = [len(blocks) * part // count for part in range(count + 1)]
     most = max(last - first for first, last in pairwise(edges))
     scratch = torch.empty((most * B, GROUP * B), device=X.device)
-    flags = torch.empty((most, GROUP), dtype=torch.int32, device=X.device)
+    flags = torch.empty((GROUP, most * B), dtype=torch.int8, device=X.device)
     points = starts[torch.tensor(edges, device=X.device)].tolist()
     for part in range(count):
         first, last, base, m = edges[part], edges[part + 1], points[part], points[part + 1] - points[part]
@@ -180,12 +190,12 @@ def nearest(blocks: Blocks, k: int, width: int, precision: str) -> tuple[torch.T
         used = torch.zeros(m, dtype=torch.int32, device=X.device)
         bound = torch.full((m,), 0x7F800000, dtype=torch.int32, device=X.device)
         for offset in range(0, width, GROUP):
-            _compare[(last - first, GROUP)](
-                X, starts, blocks.centers, lists, bound, scratch, flags, first, base, offset, width,
-                D, PART, B, GROUP, precision, num_warps=8,
+            _compare[(last - first, GROUP // TILES)](
+                X, starts, blocks.centers, lists, bound, scratch, flags, first, base, offset, width, most * B,
+                D, part_width, B, GROUP, TILES, precision, num_warps=8,
             )  # fmt: skip
             _merge[((last - first) * B,)](
-                scratch, flags, starts, lists, found, rough, used, bound, first, base, offset, width, want,
+                scratch, flags, starts, lists, found, rough, used, bound, first, base, offset, width, most * B, want,
                 B, GROUP, room, num_warps=4,
             )  # fmt: skip
         _select[(m,)](X, found, used, indices, d2, base, k, D, room, 8, num_warps=4)
