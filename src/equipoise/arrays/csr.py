@@ -17,6 +17,7 @@ from .. import _core
 from .._types import Array, Matrix
 from .blocks import FIXED_SUM
 from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
+from .threads import current_threads, run_on_threads
 
 UNUSED = 1 / 16  # largest fraction of an array that stays allocated without being used; chosen
 
@@ -83,6 +84,13 @@ def times_map(A: Any, U: Any) -> Any:
     return array_like(U, A @ to_numpy(U)) if sparse.issparse(A) else A @ U
 
 
+def times_vector(A: Matrix, x: Array) -> Array:
+    """Return A x for CSR A (n, m) and x (m,) of the same type, on `current_threads()` threads."""
+    out = np.empty(A.shape[0], A.dtype)
+    _core.times(compiled_pattern(A), entry_values(A), np.ascontiguousarray(x, A.dtype), out, current_threads())
+    return out
+
+
 def stored_values(A: Any) -> Any:
     """Return the stored values (nnz,) of a sparse matrix; a dense matrix is returned unchanged."""
     return A.data if is_sparse(A) else A
@@ -96,14 +104,29 @@ def with_values(A: Any, values: Any) -> Any:
 
 
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
-    """Return Σ f(a) over the positive entries a of a matrix, in float64; NumPy arrays are processed in blocks."""
+    """Return Σ f(a) over the positive entries a of a matrix, in float64.
+
+    NumPy arrays are processed in blocks on `current_threads()` threads, and the sums of the blocks are added in order.
+    """
     values = stored_values(A)
-    xp, total, rows = array_namespace(values), 0.0, values.shape[0]
-    step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, rows)
-    for start in range(0, rows, step):
-        block = values[start : start + step, ...]
-        total += float(xp.sum(f(to_float64(block[block > 0]))))
-    return total
+    if not is_numpy(values):
+        return _sum_positive(values, f)
+    step = max(1, FIXED_SUM // max(1, values[:1].size))
+    starts = range(0, len(values), step)
+    sums = [0.0] * len(starts)
+
+    def add(b: int) -> None:
+        sums[b] = _sum_positive(values[starts[b] : starts[b] + step], f)
+
+    run_on_threads(add, range(len(starts)), current_threads())
+    return sum(sums, start=0.0)
+
+
+def _sum_positive(values: Any, f: Callable[[Any], Any]) -> float:
+    positive, xp = values > 0, array_namespace(values)
+    # NumPy selects entries on one thread at a time.
+    chosen = values if is_numpy(values) and bool(positive.all()) else values[positive]
+    return float(xp.sum(f(to_float64(chosen)))) if chosen.shape[0] else 0.0
 
 
 def entry_rows(A: Matrix) -> Array:
@@ -149,7 +172,7 @@ def permuted(A: Matrix, order: Array) -> Matrix:
     source = entry_values(A)
     indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(source), np.int32)
     values = np.empty_like(source)
-    _core.permute(compiled_pattern(A), source, order, position, indptr, indices, values)
+    _core.permute(compiled_pattern(A), source, order, position, indptr, indices, values, current_threads())
     return make_csr(values, indices, indptr, A.shape)
 
 
@@ -185,7 +208,8 @@ def compiled_pattern(A: Matrix) -> _core.Csr:
         return known[1].csr
     checked = _patterns_by_indices.get(id(A.indices))
     if checked is None or not checked.fits(A):
-        csr = _core.Csr(np.require(A.indptr, np.int64, ["C", "A"]), _column_indices(A), A.shape[1])
+        indptr = np.require(A.indptr, np.int64, ["C", "A"])
+        csr = _core.Csr(indptr, _column_indices(A), A.shape[1], current_threads())
         if csr.shape != A.shape:
             raise ValueError(
                 f"indptr of a sparse matrix of shape {A.shape} must have {A.shape[0] + 1} elements, got"

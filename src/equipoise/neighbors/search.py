@@ -24,7 +24,8 @@ from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_QUERY_ROWS
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
-from ..linalg.pca import openmp_threads, run_on_threads
+from ..arrays.threads import run_on_threads
+from ..linalg.pca import openmp_threads
 from .cells import Cells, listed_for
 from .panels import QueryScan, scan
 from .sparse import SparseSearcher

@@ -24,7 +24,8 @@ from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
 from ..arrays.csr import make_csr
 from ..arrays.namespace import check_finite
-from ..linalg.pca import on_one_blas_thread, run_on_threads
+from ..arrays.threads import run_on_threads
+from ..linalg.pca import on_one_blas_thread
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 # Differences of coordinates per call of the core, half a second on one thread; Ctrl-C is noticed between calls.

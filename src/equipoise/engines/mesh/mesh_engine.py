@@ -325,23 +325,23 @@ class Grid(MeshEngine, CpuEngine):
         """Return the compiled kernel of edges with b = −1."""
         return self._edges.native(kernel, -1.0)[0]
 
-    def steady_mesh(self, kernel: Kernel, Y: Array, charged: bool) -> SteadyMesh | None:
-        """Return the mesh of the next field of Y; None if the tolerance must be checked before, or Y is not finite.
+    def steady_mesh(self, kernel: Kernel, Y: Array, charges: Array | None) -> SteadyMesh | None:
+        """Return the mesh of the next fields of Y, after a check of the tolerance if one is due.
 
-        `charged` is True if the charges are given, and False if every charge is 1.
+        Return None if Y is not finite. The charges are those of the field; None if every charge is 1.
         """
-        low, high = bounding_box(Y)
-        span = high - low
+        span = -np.subtract(*bounding_box(Y))
         if not np.isfinite(span).all():
             return None
         rungs = rungs_of(span, kernel.length, self.RUNGS)
-        record = self._record(kernel, charged, len(rungs))
-        left = self.CHECK - 1 - record.fields
-        if left <= 0 or self._check_due(record, rungs, record.rungs):
-            return None
-        transform = self._planned(kernel, len(Y), rungs, record)
+        record = self._record(kernel, charges is not None, len(rungs))
+        if record.fields >= self.CHECK - 1 or self._check_due(record, rungs, record.rungs):
+            record.rungs, record.fields = rungs, -1  # the next field belongs to the check
+            transform = self._meet_tolerance(kernel, self._source(Y, charges), record)
+        else:
+            transform = self._planned(kernel, len(Y), rungs, record)
         limits = span_limits(rungs, kernel.length, self.RUNGS)
-        return SteadyMesh(transform.compiled, *limits, THIN, TINY * kernel.length, left)
+        return SteadyMesh(transform.compiled, *limits, THIN, TINY * kernel.length, self.CHECK - 1 - record.fields)
 
     def count_fields(self, kernel: Kernel, d: int, charged: bool, count: int) -> None:
         """Count fields in d dimensions that were computed by steps of the core."""
@@ -351,7 +351,7 @@ class Grid(MeshEngine, CpuEngine):
         return plan(kernel, error, n, span)
 
     def _make_transform(self, kernel: Kernel, of: Plan) -> Transform:
-        return Transform(kernel, of)
+        return Transform(kernel, of, self.n_threads)
 
     def _direct(self, kernel: Kernel, source: Source) -> Solution:
         compiled, m = self._compiled(kernel), source.charges.shape[1]

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from equipoise.linalg import pca
+from equipoise.arrays import threads
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 3])
 def test_work_runs_on_fewer_threads_when_none_can_be_started(monkeypatch, allowed):
-    start, started = pca.Thread.start, []
+    start, started = threads.Thread.start, []
 
     def limited_start(thread):
         if len(started) == allowed:
@@ -18,9 +18,9 @@ def test_work_runs_on_fewer_threads_when_none_can_be_started(monkeypatch, allowe
         started.append(thread)
         start(thread)
 
-    monkeypatch.setattr(pca.Thread, "start", limited_start)
+    monkeypatch.setattr(threads.Thread, "start", limited_start)
     done = []
-    pca.run_on_threads(done.append, range(100), 4)
+    threads.run_on_threads(done.append, range(100), 4)
     assert sorted(done) == list(range(100)) and len(started) == min(allowed, 3)
 
 
@@ -29,7 +29,7 @@ def test_error_in_a_thread_is_raised_in_the_caller():
         raise MemoryError(f"item {item}")
 
     with pytest.raises(MemoryError, match="item"):
-        pca.run_on_threads(fail, range(10), 3)
+        threads.run_on_threads(fail, range(10), 3)
 
 
 def test_interrupt_between_items_stops_the_threads(monkeypatch):
@@ -52,12 +52,12 @@ def test_interrupt_between_items_stops_the_threads(monkeypatch):
     done, before = [], threading.active_count()
     monkeypatch.setattr(pca, "Lock", InterruptedLock)
     with pytest.raises(KeyboardInterrupt):
-        pca.run_on_threads(work, range(100), 3)
+        threads.run_on_threads(work, range(100), 3)
     assert threading.active_count() == before and len(done) < 50
 
 
 def test_interrupt_while_waiting_for_threads_lets_them_finish(monkeypatch):
-    join, taken, interrupted, done = pca.Thread.join, threading.Event(), threading.Event(), []
+    join, taken, interrupted, done = threads.Thread.join, threading.Event(), threading.Event(), []
 
     def interrupted_join(thread, timeout=None):
         if not interrupted.is_set():
@@ -74,7 +74,7 @@ def test_interrupt_while_waiting_for_threads_lets_them_finish(monkeypatch):
         time.sleep(0.2)
         done.append(item)
 
-    monkeypatch.setattr(pca.Thread, "join", interrupted_join)
+    monkeypatch.setattr(threads.Thread, "join", interrupted_join)
     with pytest.raises(KeyboardInterrupt):
-        pca.run_on_threads(work, range(100), 2)
+        threads.run_on_threads(work, range(100), 2)
     assert len(done) == 1
