@@ -24,10 +24,10 @@ from typing import Any
 import common
 import numpy as np
 from common import middle, show, timed, total
-from fit_phases import PARTS, fit_in_phases
+from fit_phases import PARTS, timed_phases
 
-WARM, WINDOW, WINDOWS = 60, 100, 5  # iterations before timing, iterations per window, windows
-BUSY_ROWS = 20_000  # rows of the fits on a busy machine
+WARM, WINDOW, WINDOWS = 60, 100, 3  # iterations before timing, iterations per window, windows
+BUSY_ROWS = 10_000  # rows of the fits on a busy machine
 PHASES = {
     "neighbours, s": "neighbors_s",
     "affinities and start, s": "affinities_s",
@@ -55,15 +55,15 @@ def fit_tsne(X: np.ndarray, threads: int) -> tuple[Any, dict[str, Any]]:
     import equipoise as eq
     from equipoise.inputs import Table
 
-    start = time.perf_counter()
-    with timed(Table, "neighbors") as search:
+    with timed_phases() as phases, phases.timed("rest of the fit"), timed(Table, "neighbors") as search:
+        start = time.perf_counter()
         problem = eq.TSNE(random_state=0, n_jobs=threads).problem(X)
-    built = time.perf_counter()
-    Y = problem.optimize()
-    end = time.perf_counter()
+        built = time.perf_counter()
+        Y = problem.optimize()
+        end = time.perf_counter()
     found = total(search) or 0.0
     times = {"neighbors_s": found, "affinities_s": built - start - found, "fit_s": end - start}
-    return problem, {**times, "tsne": digest(Y), "recall": problem.knn_recall}
+    return problem, {**times, "tsne": digest(Y), "recall": problem.knn_recall, "phases": phases.plain()}
 
 
 def seconds_of_iterations(X: np.ndarray, threads: int, n_iter: int) -> float:
@@ -163,15 +163,14 @@ def typical(call: Callable[[], Any], repeats: int = 25) -> float:
 
 
 def child(file: Path) -> None:
-    import faiss  # noqa: F401  imports are not timed
+    import equipoise  # noqa: F401  imports are not timed
 
     request = json.loads(file.read_text())
     data, threads = common.load("fashion", request["subset"]), request["threads"]
     problem, record = fit_tsne(data.X, threads)
     if not request["fit_only"]:
         record |= iteration(problem, threads) | fit_umap(data.X, threads)
-        record["phases"] = fit_in_phases(data.X, threads)
-        record["fit_300_s"] = seconds_of_iterations(data.X, threads, 300)
+        record["fit_300_s"] = seconds_of_iterations(data.X, threads, 300) if threads > 1 else None
     common.answer(file, record)
 
 
@@ -198,6 +197,8 @@ def measure(threads: list[int], subset: int | None, repeats: int, fit_only: bool
             if "failed" in record:
                 raise RuntimeError(f"{count} threads: {record['failed']}")
             records[count].append(record)
+            seen = {key: round(value, 3) for key, value in record.items() if isinstance(value, float)}
+            print(count, "threads:", seen, file=sys.stderr, flush=True)
     return records
 
 
@@ -314,9 +315,10 @@ def main() -> None:
     ]
     records = measure(args.threads, args.subset, args.repeats)
     lines += [*phase_table(records), "", *target_lines(records), *digest_lines(records), "", *fit_table(records)]
-    lines += busy_lines(cores, args.repeats)
-    lines += ["", f"Load average at the end: {os.getloadavg()[0]:.2f}."]
-    common.write(lines, args.out)
+    common.write(lines, args.out)  # already now, because the rest takes long on a busy machine
+    busy = [*busy_lines(cores, args.repeats), "", f"Load average at the end: {os.getloadavg()[0]:.2f}."]
+    print("\n".join(busy))
+    args.out.write_text("\n".join([*lines, *busy]) + "\n")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,10 @@ class Phases:
                 self._open[-1][0] += took
                 self._open[-1][1] += in_loops
 
+    def plain(self) -> dict[str, dict[str, float]]:
+        """Return the seconds of the phases, all and serial ones."""
+        return {"seconds": self.seconds, "serial": self.serial}
+
     def wrapped(self, title: str, function: Any) -> Any:
         def call(*arguments: Any, **named: Any) -> Any:
             with self.timed(title):
@@ -69,10 +73,9 @@ class Phases:
         return call
 
 
-def fit_in_phases(X: Any, threads: int) -> dict[str, dict[str, float]]:
-    """Return the seconds of the phases of a default fit of X, all and serial ones."""
-    import equipoise as eq
-
+@contextmanager
+def timed_phases() -> Iterator[Phases]:
+    """Time the phases of the fits inside a `with` block."""
     phases = Phases()
     with ExitStack() as patches:
         for title, module, path in PARTS:
@@ -81,6 +84,4 @@ def fit_in_phases(X: Any, threads: int) -> dict[str, dict[str, float]]:
             for part in outer:
                 owner = getattr(owner, part)
             patches.enter_context(patch.object(owner, name, phases.wrapped(title, getattr(owner, name))))
-        with phases.timed("rest of the fit"):
-            eq.TSNE(random_state=0, n_jobs=threads).fit(X)
-    return {"seconds": phases.seconds, "serial": phases.serial}
+        yield phases

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from equipoise.arrays import threads
+from equipoise.arrays import csr as threads
 from equipoise.arrays.csr import compiled_pattern, permuted, sum_positive, symmetrized, times_vector
 from equipoise.linalg.pca import FIXED_PCA_ROWS, principal_components
 

@@ -15,9 +15,17 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.blocks import FIXED_SUM, cache_bytes
-from ..arrays.csr import compiled_pattern, entry_rows, entry_values, is_on_device, is_sparse, make_csr, symmetrized
+from ..arrays.csr import (
+    compiled_pattern,
+    entry_rows,
+    entry_values,
+    is_on_device,
+    is_sparse,
+    make_csr,
+    run_on_threads,
+    symmetrized,
+)
 from ..arrays.namespace import array_like, array_namespace
-from ..arrays.threads import run_on_threads
 from ..neighbors.vectors import in_range
 from ..progress import stage
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
-from ..arrays.threads import run_on_threads
+from ..arrays.csr import run_on_threads
 from ..linalg.pca import one_blas_thread
 from ..methods.estimator import threads
 from ..progress import advance_callback, stage

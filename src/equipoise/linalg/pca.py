@@ -15,8 +15,8 @@ from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 from .._types import Array
+from ..arrays.csr import current_threads, run_on_threads
 from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy, normal_like
-from ..arrays.threads import current_threads, run_on_threads
 
 _IMPORTED_IN = os.getpid()  # the process that imported the package
 F = TypeVar("F", bound=Callable[..., Any])

@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
-from ..arrays.csr import on_host
+from ..arrays.csr import on_host, on_threads
 from ..arrays.namespace import check_random_state, is_auto, is_tensor, main_array, on_device_of, to_numpy
-from ..arrays.threads import on_threads
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start

@@ -22,9 +22,8 @@ from .. import _core
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
-from ..arrays.csr import make_csr
+from ..arrays.csr import make_csr, run_on_threads
 from ..arrays.namespace import check_finite
-from ..arrays.threads import run_on_threads
 from ..linalg.pca import on_one_blas_thread
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance

@@ -13,8 +13,8 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
+from ..arrays.csr import on_threads
 from ..arrays.namespace import array_namespace, morton_order, spread, to_numpy
-from ..arrays.threads import on_threads
 from ..engines import Engine
 from ..engines.base import HasLinearForce, LinearForce, StepPlan
 from ..geometry import Flat, Geometry

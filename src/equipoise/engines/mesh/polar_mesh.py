@@ -15,7 +15,7 @@ from scipy import fft
 
 from ... import _core
 from ..._types import Array
-from ...arrays.threads import run_on_threads
+from ...arrays.csr import run_on_threads
 from ...geometry import HyperbolicPairs
 from ...kernels import Kernel
 from ..cpu import charge_columns
