@@ -14,8 +14,17 @@ from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
-from ..arrays.blocks import FIXED_SEARCH_TILE, cache_bytes
-from ..arrays.csr import compiled_pattern, entry_rows, entry_values, is_on_device, is_sparse, make_csr, symmetrized
+from ..arrays.blocks import FIXED_SEARCH_TILE, FIXED_SUM, cache_bytes
+from ..arrays.csr import (
+    compiled_pattern,
+    entry_rows,
+    entry_values,
+    is_on_device,
+    is_sparse,
+    make_csr,
+    run_on_threads,
+    symmetrized,
+)
 from ..arrays.namespace import array_like, array_namespace
 from ..neighbors.vectors import in_range
 from ..progress import stage
@@ -221,7 +230,11 @@ def joint(P: Matrix, n_threads: int = 1) -> Matrix:
     n = P.shape[0]
     if is_sparse(P):
         S = symmetrized(P, n_threads)
-        S.data /= 2 * n
+
+        def divide(start: int) -> None:
+            S.data[start : start + FIXED_SUM] /= 2 * n
+
+        run_on_threads(divide, range(0, len(S.data), FIXED_SUM), 1 if is_on_device(S) else n_threads)
         return S
     side = isqrt(cache_bytes() // P.dtype.itemsize)
     for i in range(0, n, side):  # by tiles, without a second (n, n) array

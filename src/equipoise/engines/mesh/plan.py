@@ -39,6 +39,7 @@ NODE = 16.0  # per node of the mesh: its convolution
 PAIR = 5.0  # per pair of the near field
 CLUMP = 3.0  # near pairs, relative to a uniform embedding; 1.5 to 6 were measured
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
+PARALLEL = 2**13  # nodes from which a transform is computed on several threads; chosen
 DOUBLE = 2**12, 2**14  # nodes and points up to which float64 costs little; chosen
 
 
@@ -80,7 +81,7 @@ class Transform:
     is transformed (see `split`), and the near part is summed over near pairs.
     """
 
-    def __init__(self, kernel: Kernel, plan: Plan):
+    def __init__(self, kernel: Kernel, plan: Plan, n_threads: int = 1):
         self.kernel, (self.h, self.size, self.radius, self.dtype) = kernel, plan
         h, size, radius, dtype = plan
         d2 = sum(np.ix_(*((h * np.arange(n + 1)) ** 2 for n in size)), start=np.zeros(1))
@@ -92,7 +93,8 @@ class Transform:
             inside = d2 < radius**2
             k[inside] -= split(kernel, radius).near(d2[inside])
         self.at_zero = float(k.flat[0])
-        K = fft.dctn(k - self.shift, type=1)  # the transform of the even kernel at lags −n … n
+        workers = n_threads if k.size > PARALLEL else 1
+        K = fft.dctn(k - self.shift, type=1, workers=workers)  # the transform of the even kernel at lags −n … n
         for axis, n in enumerate(size):
             omega = np.pi * np.arange(n + 1) / n
             b = SPLINE[0] + 2 * SPLINE[1] * np.cos(omega) + 2 * SPLINE[2] * np.cos(2 * omega)
