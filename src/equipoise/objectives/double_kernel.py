@@ -15,6 +15,7 @@ from ..affinities.locally_linear import lle_matrix
 from ..arrays.csr import (
     entries_where,
     entry_rows,
+    is_on_device,
     permuted,
     row_sums,
     stored_values,
@@ -49,12 +50,14 @@ class DoubleKernelLLE:
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
-        self.weights = sparse.csr_matrix(W)
+        self.weights = W if is_on_device(W) else sparse.csr_matrix(W)
         self.kernel = kernel
-        n = self.weights.shape[0]
-        self.mass = float(n)
+        self.mass = float(self.weights.shape[0])
         M = lle_matrix(self.weights)
-        self._set_matrix(M.astype(self.weights.dtype), float(M.diagonal().sum()), float(np.abs(M.data).sum()))
+        values, diagonal = stored_values(M), M.indices == entry_rows(M)
+        xp = array_namespace(values)
+        trace, stiffness = float(xp.sum(values[diagonal])), float(xp.sum(xp.abs(values)))
+        self._set_matrix(with_values(M, xp.astype(values, self.weights.data.dtype, copy=False)), trace, stiffness)
 
     def _set_matrix(self, M: Matrix, trace: float, stiffness: float) -> None:
         self._constant = (trace + 1) * _at_zero(self.kernel)
