@@ -8,6 +8,41 @@
 namespace eq {
 namespace EQ_ISA {
 
+// The points sorted by strip of the first axis, and by index inside a strip: strip s contains order[start[s]] ..
+// order[start[s+1] - 1]. Blocks of points are counted, and then placed, in parallel.
+template <int P, class R> struct Strips {
+    std::int64_t count;
+    Buffer<std::int32_t> order;
+    Buffer<std::int64_t> start;
+    Strips(const Mesh &mesh, Points<R> Y, int threads)
+        : count((mesh.size[0] + STRIP - 1) / STRIP), order(Y.n, UNINITIALIZED), start(count + 1, UNINITIALIZED) {
+        const std::int64_t n = Y.n, blocks = n / 2048 < 64 ? n / 2048 + 1 : 64;
+        Buffer<std::int32_t> key(n, UNINITIALIZED);
+        Buffer<std::int64_t> next(blocks * count);  // first the points of a block in a strip, then where they go
+        const auto for_blocks = [&](const auto &use) {
+            parallel_for(blocks, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
+                for (std::int64_t b = first; b < last; ++b)
+                    for (std::int64_t i = n * b / blocks; i < n * (b + 1) / blocks; ++i) use(i, next.data + b * count);
+            });
+        };
+        for_blocks([&](std::int64_t i, std::int64_t *own) {
+            key[i] = std::int32_t(Position<P, R>(mesh, 0, Y.data[i * Y.d]).cell / STRIP);
+            ++own[key[i]];
+        });
+        std::int64_t total = 0;
+        for (std::int64_t s = 0; s < count; ++s) {
+            start[s] = total;
+            for (std::int64_t b = 0; b < blocks; ++b) {
+                const std::int64_t size = next[b * count + s];
+                next[b * count + s] = total;
+                total += size;
+            }
+        }
+        start[count] = total;
+        for_blocks([&](std::int64_t i, std::int64_t *own) { order[own[key[i]]++] = std::int32_t(i); });
+    }
+};
+
 // Adds round(values), limited to ±2^30 (NaN counts as −2^30), to eight integers.
 template <int P, class R> EQ_INLINE void add_rounded(std::int64_t *out, Run<P, R> values) {
     const Run<P, R> zero = {}, limit = zero + R(1 << 30), half = zero + R(0.5);

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer
-from ..linalg.pca import JITTER, on_one_blas_thread, run_on_threads, top_eigenvectors
+from ..linalg.pca import JITTER, on_one_blas_thread, top_eigenvectors
 from ..linalg.row_products import multiply_rows
 from .group import Group
 from .partition import MOST_BLOCKS, Partition

@@ -113,7 +113,7 @@ class RankGrid(Grid):
 
         return field
 
-    def steady_mesh(self, kernel: Kernel, Y: Array, charged: bool) -> SteadyMesh | None:
+    def steady_mesh(self, kernel: Kernel, Y: Array, charges: Array | None) -> SteadyMesh | None:
         return None  # the core takes no steps by itself: its sums would be over own points only
 
     def steady_source(self, kernel: Kernel, source: RankSource) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 from .._plural import plural
 from .._types import Array
 from ..arrays.blocks import rows_per_block
+from ..arrays.csr import run_on_threads
 from ..arrays.namespace import LARGEST, is_integer
-from ..linalg.pca import run_on_threads
 from ..neighbors.vectors import EUCLIDEAN, EuclideanVectors, is_euclidean, undefined_for_row
 
 METRICS = (*EUCLIDEAN, "sqeuclidean", "cosine", "correlation")
