@@ -243,6 +243,11 @@ class Embedding(Estimator):
         (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
         if requested not in ("exact", "reference") and not all_pairs:
             self._require_free_memory(X)
+        if device == "cuda" and not all_pairs:
+            from .gpu_kernels import prepare_fit  # Triton is installed only with PyTorch for GPUs
+
+            (n, D), d = self._stored_shape(X), self.n_columns
+            prepare_fit(n, D, self._neighbors(n), d)
         data = self._input(X)
         self._record_features(X, data)
         if (excess := self._map_dimension() - data.limit) > 0:

@@ -17,6 +17,7 @@ import triton.language as tl
 
 from ..arrays.blocks import FIXED_SEARCH_TILE
 from ..arrays.tiles import in_tiles
+from ..arrays.triton_kernels import META, Kernel
 from .gpu_blocks import BLOCK
 from .gpu_scan import nearest as scan
 
@@ -25,16 +26,20 @@ GROUPS = 4  # groups of the first sample; the bound is the largest of their mini
 ROOM = 512  # candidates stored per row
 FEW = 8  # if fewer neighbours are expected in the second sample, every `STRIDE`-th block is used for the bound
 STRIDE = 4
+COLUMNS = 8  # columns whose differences are added at once
 PRECISIONS = "tf32", "tf32x3"  # of products on the tensor cores: 11 bits, then about 22
 
 
-@triton.jit
+@Kernel
+@triton.jit(do_not_specialize=["start", "rows", "n", "width", "stride", "room", "own"])
 def _below(
-    Q, P, norms, bound, lists, count, found, start, rows, n, width, stride,
-    D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, SELF: tl.constexpr,
-    LISTED: tl.constexpr, PRECISION: tl.constexpr,
+    Q, P, norms, bound, lists, count, found, start, rows, n, width, stride, room, own,
+    D: tl.constexpr, PART: tl.constexpr, B: tl.constexpr, LISTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Collect, for B rows q of Q, the points p of P with ‖p‖² − 2 q·p below the bound of q, in arbitrary order."""
+    """Collect, for B rows q of Q, the points p of P with ‖p‖² − 2 q·p below the bound of q, in arbitrary order.
+
+    If `own` is 1, row i of Q is point i of P, which is left out.
+    """
     local = tl.program_id(0) * B + tl.arange(0, B)
     row = local < rows
     r = (start + local).to(tl.int64)
@@ -52,25 +57,25 @@ def _below(
             p_s = tl.load(P + j[None, :] * D + s + c[:, None], mask=valid[None, :], other=0.0)
             product = tl.dot(q_s, p_s, product, input_precision=PRECISION)
         d = tl.load(norms + j, mask=valid, other=float("inf"))[None, :] - 2 * product
-        hit = d < b[:, None]
-        if SELF:
-            hit = hit & (r[:, None] != j[None, :])
+        hit = (d < b[:, None]) & ((r[:, None] != j[None, :]) | (own == 0))
         at = tl.atomic_add(
             count + local[:, None] + tl.zeros((B, B), tl.int32), tl.full((B, B), 1, tl.int32), mask=hit, sem="relaxed"
         )
-        slot = found + local[:, None].to(tl.int64) * ROOM + at
-        tl.store(slot, j[None, :].to(tl.int32) + tl.zeros((B, B), tl.int32), mask=hit & (at < ROOM))
+        slot = found + local[:, None].to(tl.int64) * room + at
+        tl.store(slot, j[None, :].to(tl.int32) + tl.zeros((B, B), tl.int32), mask=hit & (at < room))
 
 
-@triton.jit
+@Kernel
+@triton.jit(do_not_specialize=["start", "base", "k", "parts"])
 def _select(
-    X, P, found, count, names, indices, d2, start, base, k,
-    D: tl.constexpr, ROOM: tl.constexpr, PART: tl.constexpr, NAMED: tl.constexpr,
+    X, P, found, count, names, indices, d2, start, base, k, parts,
+    ROOM: tl.constexpr, PART: tl.constexpr, NAMED: tl.constexpr,
 ):  # fmt: skip
     """Write the k nearest candidates of a row to `indices`, and their squared distances to `d2`.
 
-    Distances are computed from differences. Ties go to the lower index.
+    Distances are computed from differences, over `parts` · PART columns. Ties go to the lower index.
     """
+    D = parts * PART
     i = tl.program_id(0)
     x = X + (start + i).to(tl.int64) * D
     t = tl.arange(0, ROOM)
@@ -91,6 +96,11 @@ def _select(
         j = tl.load(names + j, mask=selected, other=0).to(tl.int32)
     tl.store(indices + out * k + t, j, mask=selected)
     tl.store(d2 + out * k + t, (key >> 32).to(tl.int32).to(tl.float32, bitcast=True), mask=selected)
+
+
+def padded(D: int) -> int:
+    """Return the number of columns that X with D columns is padded to, for products on the tensor cores."""
+    return max(16, int(triton.next_power_of_2(D)))
 
 
 class Cloud(NamedTuple):
@@ -126,9 +136,10 @@ class Sieve:
     def __init__(self, X: torch.Tensor, precision: str):
         n, D = X.shape
         self.precision = precision
-        padded = torch.nn.functional.pad(X, (0, max(16, triton.next_power_of_2(D)) - D)).contiguous()
-        self.all = Cloud(padded, padded.square().sum(dim=1))
-        drawn = torch.randperm(n, generator=torch.Generator(device=X.device).manual_seed(0), device=X.device)
+        X = torch.nn.functional.pad(X, (0, padded(D) - D)).contiguous()
+        self.all = Cloud(X, X.square().sum(dim=1))
+        generator = None if X.is_meta else torch.Generator(device=X.device).manual_seed(0)
+        drawn = torch.randperm(n, generator=generator, device=X.device)
         self.few, self.more = (
             Cloud(*(part[drawn[:size]].contiguous() for part in self.all)) for size in (FIRST, SECOND)
         )
@@ -147,7 +158,7 @@ class Sieve:
         width = -(-n // BLOCK) if lists is None else lists.shape[1]
         _below[(triton.cdiv(m, BLOCK),)](
             self.all.X, P.X, P.norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width,
-            stride, D, min(D, 64), room, BLOCK, P is self.all, lists is not None, self.precision,
+            stride, room, int(P is self.all), D, min(D, 64), BLOCK, lists is not None, self.precision,
             num_warps=8, num_stages=3,
         )  # fmt: skip
         return Candidates(count, found)
@@ -159,7 +170,7 @@ class Sieve:
         m, room = found.shape
         _select[(m,)](
             self.all.X, P.X, found, count, count if names is None else names, indices, d2, rows.start, base,
-            indices.shape[1], P.X.shape[1], room, 8, names is not None, num_warps=4,
+            indices.shape[1], P.X.shape[1] // COLUMNS, room, COLUMNS, names is not None, num_warps=4,
         )  # fmt: skip
 
     def bound(self, rows: slice, k: int, lists: torch.Tensor | None) -> torch.Tensor:
@@ -233,3 +244,14 @@ def _sieve(
         exact = scan(X[repeated], X, k, repeated)
         indices[repeated], d2[repeated] = exact.indices, exact.d2
     return indices, d2
+
+
+def launch_on_meta(D: int) -> None:
+    """Launch the kernels of a search among points with D columns, for `prepare`."""
+    sieve, rows = Sieve(torch.empty((SECOND, D), device=META), PRECISIONS[0]), slice(0, BLOCK)
+    bound, lists = torch.empty(BLOCK, device=META), torch.empty((1, 1), dtype=torch.int32, device=META)
+    output = Output(torch.empty((BLOCK, 1), dtype=torch.int32, device=META), torch.empty((BLOCK, 1), device=META), 0)
+    for room in (ROOM, 2 * ROOM):
+        found = sieve.candidates(rows, sieve.all, bound, room, None)
+        sieve.select(rows, sieve.all, found, output)
+    sieve.candidates(rows, sieve.all, bound, ROOM, lists)

@@ -9,10 +9,12 @@ import triton
 import triton.language as tl
 
 from ..arrays.namespace import is_tensor
+from ..arrays.triton_kernels import Kernel
 
 POINTS = 256  # points per Triton program; chosen
 
 
+@Kernel
 @triton.jit(do_not_specialize=["n"])
 def _step(
     gradient, velocity, gain, new_velocity, new_gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step, n,

@@ -1,0 +1,169 @@
+"""Launches Triton kernels, and compiles them on several threads before their first launch.
+
+Triton compiles a kernel at its first launch, and again for other types of arguments and other constants: each of these
+is a variant. To compile variants early and in parallel, `prepare` calls the functions that launch kernels with tensors
+on the device "meta", which have no memory. Nothing is launched: the calls are recorded, and their variants compiled on
+all cores. A launch waits only for its own variant.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import torch
+
+from .namespace import is_tensor
+
+META = torch.device("meta")
+
+
+class Variant(NamedTuple):
+    """A variant of a kernel, and the seconds that it took to compile it, or to read it from Triton's cache on disk."""
+
+    name: str
+    seconds: float
+
+
+class Call(NamedTuple):
+    """A recorded launch."""
+
+    kernel: Kernel
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+class Kernel:
+    """A kernel in Triton, launched by `kernel[grid](*arguments, **options)`; used as a decorator.
+
+    Parameters
+    ----------
+    function : triton.JITFunction
+        The kernel. Its `do_not_specialize` should list all integers that are not constants, and all pointers that may
+        not be multiples of 16: otherwise, multiples of 16 and the number 1 need variants of their own.
+    """
+
+    def __init__(self, function: Any):
+        self.function = function
+        self.name: str = function.fn.__name__
+        self._requested: set[Hashable] = set()
+        self._pending: dict[Hashable, Future[Variant]] = {}
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+        def launch(*arguments: Any, **options: Any) -> None:
+            calls = getattr(_recording, "calls", None)
+            if calls is not None:
+                calls.append(Call(self, arguments, options))
+                return
+            if self._pending:
+                future = self._pending.pop(self._variant(arguments, options), None)
+                if future is not None:
+                    with suppress(Exception):  # the launch tries again, and raises
+                        future.result()
+            self.function[grid](*arguments, **options)
+
+        return launch
+
+    def compile(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Future[Variant] | None:
+        """Compile the variant for these arguments on another thread, unless this was requested before."""
+        variant = self._variant(arguments, options)
+        if variant in self._requested:
+            return None
+        self._requested.add(variant)
+        device = torch.cuda.current_device()
+
+        def task() -> Variant:
+            torch.cuda.set_device(device)
+            start = time.perf_counter()
+            # The subscript builds the launcher and loads the variant to the device.
+            self.function.warmup(*arguments, grid=(1,), **options)[1, 1, 1]
+            return Variant(self.name, time.perf_counter() - start)
+
+        self._pending[variant] = future = _workers.submit(task)
+        return future
+
+    def _variant(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Hashable:
+        """Return what determines the variant: the device, types of arguments, constants and options."""
+        kinds = [
+            x.dtype if is_tensor(x) else x if parameter.is_constexpr else type(x)
+            for parameter, x in zip(self.function.params, arguments, strict=True)
+        ]
+        return (torch.cuda.current_device(), *kinds, *sorted(options.items()))
+
+
+class Workers:
+    """Threads that compile, as many as the process may use cores; they end when nothing is left to do.
+
+    Daemon threads could be inside the compiler when the interpreter ends, and a `ThreadPoolExecutor` would complete all
+    tasks before the program ends. These threads complete only what they have begun.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._running = threading.Lock(), 0
+        self._tasks: deque[tuple[Callable[[], Variant], Future[Variant]]] = deque()
+        self._limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def submit(self, task: Callable[[], Variant]) -> Future[Variant]:
+        """Run a task after those submitted before; the future is cancelled if the program ends first."""
+        future: Future[Variant] = Future()
+        with self._lock:
+            self._tasks.append((task, future))
+            start = self._running < self._limit
+            self._running += start
+        if start:
+            threading.Thread(target=self._run, name="equipoise-compiler").start()
+        return future
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._tasks:
+                    self._running -= 1
+                    return
+                task, future = self._tasks.popleft()
+            if not threading.main_thread().is_alive():
+                future.cancel()
+                continue
+            try:
+                future.set_result(task())
+            except BaseException as error:
+                future.set_exception(error)
+
+
+_workers = Workers()
+_recording = threading.local()  # `calls`: the list to which launches on this thread are recorded
+_prepared: dict[Hashable, list[Future[Variant]]] = {}
+
+
+def recorded(launch: Callable[[], None]) -> list[Call]:
+    """Return the launches of kernels by the function `launch`, which uses tensors on the device "meta"."""
+    _recording.calls = calls = []
+    try:
+        launch()
+    finally:
+        del _recording.calls
+    return calls
+
+
+def prepare(name: Hashable, launches: Sequence[Callable[[], None]]) -> list[Future[Variant]]:
+    """Begin to compile the kernels that the functions `launches` launch, in this order, on other threads.
+
+    A name is prepared once for each device.
+
+    Returns
+    -------
+    variants : list of Future
+        All variants requested for this name, without those that were requested for another name.
+    """
+    key = name, torch.cuda.current_device()
+    if key not in _prepared:
+        calls = [call for launch in launches for call in recorded(launch)]
+        found = [call.kernel.compile(call.arguments, call.options) for call in calls]
+        _prepared[key] = [future for future in found if future is not None]
+    return _prepared[key]
