@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .namespace import is_tensor
-
 META = torch.device("meta")
+CLOCK = 0.1  # seconds by which the times of files may lag behind the clock; chosen
 
 
 class Variant(NamedTuple):
-    """A variant of a kernel, and the seconds that it took to compile it, or to read it from Triton's cache on disk."""
+    """A variant of a kernel that was compiled, or read from Triton's cache on disk."""
 
     name: str
     seconds: float
+    cached: bool  # whether it was read from the cache
 
 
 class Call(NamedTuple):
@@ -80,10 +80,11 @@ class Kernel:
 
         def task() -> Variant:
             torch.cuda.set_device(device)
-            start = time.perf_counter()
-            # The subscript builds the launcher and loads the variant to the device.
-            self.function.warmup(*arguments, grid=(1,), **options)[1, 1, 1]
-            return Variant(self.name, time.perf_counter() - start)
+            now, start = time.time(), time.perf_counter()
+            compiled = self.function.warmup(*arguments, grid=(1,), **options)
+            compiled[1, 1, 1]  # builds the launcher and loads the variant to the device
+            written = max(map(os.path.getmtime, compiled.metadata_group.values()))
+            return Variant(self.name, time.perf_counter() - start, written < now - CLOCK)
 
         self._pending[variant] = future = _workers.submit(task)
         return future
@@ -91,7 +92,7 @@ class Kernel:
     def _variant(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Hashable:
         """Return what determines the variant: the device, types of arguments, constants and options."""
         kinds = [
-            x.dtype if is_tensor(x) else x if parameter.is_constexpr else type(x)
+            x.dtype if isinstance(x, torch.Tensor) else x if parameter.is_constexpr else type(x)
             for parameter, x in zip(self.function.params, arguments, strict=True)
         ]
         return (torch.cuda.current_device(), *kinds, *sorted(options.items()))
@@ -101,20 +102,20 @@ class Workers:
     """Threads that compile, as many as the process may use cores; they end when nothing is left to do.
 
     Daemon threads could be inside the compiler when the interpreter ends, and a `ThreadPoolExecutor` would complete all
-    tasks before the program ends. These threads complete only what they have begun.
+    tasks before the program ends. These threads complete only the tasks that they have begun.
     """
 
     def __init__(self) -> None:
         self._lock, self._running = threading.Lock(), 0
         self._tasks: deque[tuple[Callable[[], Variant], Future[Variant]]] = deque()
-        self._limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def submit(self, task: Callable[[], Variant]) -> Future[Variant]:
         """Run a task after those submitted before; the future is cancelled if the program ends first."""
         future: Future[Variant] = Future()
         with self._lock:
             self._tasks.append((task, future))
-            start = self._running < self._limit
+            start = self._running < self.limit
             self._running += start
         if start:
             threading.Thread(target=self._run, name="equipoise-compiler").start()

@@ -43,6 +43,7 @@ from .estimator import (
     report_remaining_gain,
     require_memory_for_method,
 )
+from .gpu_kernels import prepare_fit
 from .parameter_names import inherit_parameters
 
 
@@ -243,11 +244,6 @@ class Embedding(Estimator):
         (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
         if requested not in ("exact", "reference") and not all_pairs:
             self._require_free_memory(X)
-        if device == "cuda" and not all_pairs:
-            from .gpu_kernels import prepare_fit  # Triton is installed only with PyTorch for GPUs
-
-            (n, D), d = self._stored_shape(X), self.n_columns
-            prepare_fit(n, D, self._neighbors(n), d)
         data = self._input(X)
         self._record_features(X, data)
         if (excess := self._map_dimension() - data.limit) > 0:
@@ -262,6 +258,8 @@ class Embedding(Estimator):
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
         name = self._engine(requested, data.n)
+        if device == "cuda":
+            prepare_fit(data, self._neighbors(data.n), self.n_columns)
         require_memory_for_method(self, data.n, self._bytes_per_pair(data, name), self._all_pairs())
         start = Start(self.init if init is None else init, data, self.n_columns, kernel, geometry)
         rng = check_random_state(self.random_state)
@@ -307,9 +305,7 @@ class Embedding(Estimator):
 
     @accepts_cupy
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
-        """Embed X.
-
-        Ctrl-C raises KeyboardInterrupt; `embedding_` is then the last map.
+        """Embed X; Ctrl-C raises KeyboardInterrupt, and `embedding_` is then the last map.
 
         Parameters
         ----------
@@ -360,8 +356,7 @@ class Embedding(Estimator):
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map; the position of a row does not depend on the other new rows.
 
-        A row equal to a fitted row gets the position of that row. Any other row starts at the nearest fitted point and
-        moves under the forces of the fitted points.
+        A row equal to a fitted row gets its position; any other moves from the nearest fitted point under the forces.
 
         Parameters
         ----------
