@@ -1,14 +1,18 @@
 """The GPU engine: primitives against the float64 reference, stages against a lower bound, whole fits, and the CPU.
 
-python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …]
+python benchmarks/gpu_cold.py X.npy --out cold.json
+python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …] [--cold cold.json]
 
-gpu_stages.py times the stages. The rates of a large copy and of a large matrix product are measured first.
+gpu_stages.py times the stages, gpu_cold.py first fits. The rates of a large copy and of a large matrix product are
+measured first.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,9 +20,11 @@ from typing import Any
 import common
 import numpy as np
 import torch
+from gpu_cold import COLUMNS as COLD
 from gpu_stages import ITERATIONS, PERPLEXITY, STAGES, K, Stage, ceilings, method, stage_rows, stages
 from scaling import COMPONENTS, DIMENSION, SEPARATION
 
+import equipoise as eq
 from equipoise import kernels
 from equipoise.engines import Reference
 from equipoise.engines.torch.engine import Torch
@@ -43,6 +49,12 @@ if all pairs were compared. **Same bytes**: whether the last two fits gave ident
 benchmarks/scaling.py at decay 0.5: {COMPONENTS} Gaussians in {DIMENSION} dimensions. The losses of the CPU and the GPU
 are each on their own neighbours, found by comparing all pairs. An **iteration** among the stages is both forces and the
 step of the optimiser, without adding the step to the map and centring it.
+"""
+COLD_NOTES = """
+Each process is fresh, and begins with no compiled kernels, those of an earlier process, or those of `equipoise info
+--warm-up`. The fits have the default parameters, and X on the device. **Libraries on disk**: before the process, the
+system was asked to drop the libraries of PyTorch, CUDA and Triton from memory. **Imports and context** is the time from
+the start of the process to the fit: imports, the context of the GPU, and X.
 """
 KERNELS = [
     kernels.StudentT(),
@@ -91,7 +103,9 @@ def checks() -> list[list[str]]:
     return rows
 
 
-def fits(X: torch.Tensor, labels: np.ndarray | None, repeats: int, **settings: Any) -> dict[str, Any]:
+def fits(
+    X: torch.Tensor, labels: np.ndarray | None, repeats: int, make: Callable[..., eq.TSNE] = method, **settings: Any
+) -> dict[str, Any]:
     """Return the time of the first fit, the median time of later ones, and their results."""
     took, maps = [], []
     torch.cuda.empty_cache()
@@ -100,7 +114,7 @@ def fits(X: torch.Tensor, labels: np.ndarray | None, repeats: int, **settings: A
     for _ in range(1 + repeats):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        fit = method(engine="torch", **settings).fit(X)
+        fit = make(engine="torch", **settings).fit(X)
         torch.cuda.synchronize()
         took.append(time.perf_counter() - start)
         maps = [*maps[-1:], fit.embedding_]
@@ -163,9 +177,12 @@ class Page:
         self.agreement: list[list[str]] = []
         self.stages: dict[str, list[Stage]] = {}
         self.checks: list[list[str]] = []
+        self.cold: list[list[str]] = []
 
     def write(self) -> None:
         lines = [*self.head, *common.table(FITS, self.fits), "", *NOTES.strip().splitlines()]
+        if self.cold:
+            lines += ["", "## First fits", "", *common.table(COLD, self.cold), "", *COLD_NOTES.strip().splitlines()]
         if self.agreement:
             lines += ["", "## CPU and GPU", "", *common.table(AGREEMENT, self.agreement)]
         for name, of in self.stages.items():
@@ -178,6 +195,8 @@ class Page:
         """Measure fits on a table with labels, their stages, and with `cpu` the same fit on the CPU."""
         of = fits(X, labels, repeats)
         self.fits.append(fit_row(f"{name}, {len(X):,} × {X.shape[1]}", of))
+        default = fits(X, labels, repeats, eq.TSNE, random_state=0)
+        self.fits.append(fit_row(f"{name}, default n_iter and stopping", default))
         self.fits.append(fit_row(f"{name}, deterministic=False", fits(X, labels, repeats, deterministic=False)))
         self.stages[f"{name}, {len(X):,}"] = stages(X)
         if cpu:
@@ -212,6 +231,7 @@ def main() -> None:
     parser.add_argument("--table", nargs=3, action="append", default=[], metavar=("NAME", "X", "LABELS"))
     parser.add_argument("--n", type=int, nargs="*", default=[1_000_000, 5_000_000], help="sizes of mixtures")
     parser.add_argument("--cpu", nargs="*", default=[], help="names of tables to embed on the CPU too")
+    parser.add_argument("--cold", type=Path, default=None, help="file written by gpu_cold.py")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--commit", default=None, help="commit to print, for machines without git")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/gpu.md"))
@@ -222,6 +242,7 @@ def main() -> None:
     where["cpu"] = f"{torch.cuda.get_device_name()} and {where['cpu']}"
     names = " ".join(f"--table {name} {Path(X).name} {Path(y).name}" for name, X, y in args.table)
     command = f"python benchmarks/gpu.py {names} --n {' '.join(map(str, args.n))} --cpu {' '.join(args.cpu)}"
+    command += "" if args.cold is None else f" --cold {args.cold.name}"
     copied, product = ceilings()
     head = [
         *common.header("t-SNE on a GPU", command, where),
@@ -232,6 +253,7 @@ def main() -> None:
         "",
     ]
     page = Page(head, (copied, product), args.out)
+    page.cold = [] if args.cold is None else json.loads(args.cold.read_text())
     tables = {name: (torch.tensor(np.load(X)).float().cuda(), np.load(y)) for name, X, y in args.table}
     for name, (X, labels) in tables.items():
         page.add_table(name, X, labels, args.repeats, name in args.cpu)

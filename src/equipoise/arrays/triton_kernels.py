@@ -142,9 +142,10 @@ _recording = threading.local()  # `calls`: the list to which launches on this th
 _prepared: dict[Hashable, list[Future[Variant]]] = {}
 
 
-def recorded(launch: Callable[[], None]) -> list[Call]:
+def recorded(launch: Callable[[], object]) -> list[Call]:
     """Return the launches of kernels by the function `launch`, which uses tensors on the device "meta"."""
-    _recording.calls = calls = []
+    calls: list[Call] = []
+    _recording.calls = calls
     try:
         launch()
     finally:
@@ -152,7 +153,7 @@ def recorded(launch: Callable[[], None]) -> list[Call]:
     return calls
 
 
-def prepare(name: Hashable, launches: Sequence[Callable[[], None]]) -> list[Future[Variant]]:
+def prepare(name: Hashable, launches: Sequence[Callable[[], object]]) -> list[Future[Variant]]:
     """Begin to compile the kernels that the functions `launches` launch, in this order, on other threads.
 
     A name is prepared once for each device.

@@ -67,7 +67,7 @@ def prepare_descent(d: int) -> list[Future[Variant]]:
     return prepare(("descent", d), descent_launches(d))
 
 
-def descent_launches(d: int) -> list[Callable[[], Any]]:
+def descent_launches(d: int) -> list[Callable[[], object]]:
     """Return functions that launch the kernels of a descent in d dimensions, for tensors without memory.
 
     They are roughly in the order in which a fit needs the kernels.
@@ -104,12 +104,12 @@ def descent_launches(d: int) -> list[Callable[[], Any]]:
         lambda: sums.total(Y[:, 0]),
         lambda: fused.bounding_box(Y),
         lambda: fused.direct(Y, Y, None, table, True),
-        *(lambda dtype=dtype: field(dtype, None) for dtype in precisions),  # type: ignore[misc]
-        *(lambda case=case: step(*case) for case in product(precisions, (0.5, number))),  # type: ignore[misc]
+        *(lambda dtype=dtype: field(dtype, None) for dtype in precisions),
+        *(lambda case=case: step(*case) for case in product(precisions, (0.5, number))),
         lambda: fused.edges(Y, A, rational, False),
         lambda: fused.flag_extent(box, flag, (1.0,) * d, 0.0),
         lambda: fused.accept_step(flag, flag, [Y, Y, Y, number], [Y, Y, Y, number]),
         lambda: fused.transpose_padded(empty(1, 2, 2, dtype=torch.complex64), 4),
         lambda: fused.edges(Y, A, table, False),
-        *(lambda dtype=dtype: field(dtype, empty(N, 2)) for dtype in precisions),  # type: ignore[misc]
+        *(lambda dtype=dtype: field(dtype, empty(N, 2)) for dtype in precisions),
     ]
