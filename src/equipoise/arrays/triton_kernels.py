@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 
 META = torch.device("meta")
+MOST = 8  # threads that compile; chosen: a quarter of the work is Python code, which runs on one thread at a time
 CLOCK = 0.1  # seconds by which the times of files may lag behind the clock; chosen
 
 
@@ -80,6 +81,7 @@ class Kernel:
 
         def task() -> Variant:
             torch.cuda.set_device(device)
+            _start_triton()
             now, start = time.time(), time.perf_counter()
             compiled = self.function.warmup(*arguments, grid=(1,), **options)
             compiled[1, 1, 1]  # builds the launcher and loads the variant to the device
@@ -98,8 +100,19 @@ class Kernel:
         return (torch.cuda.current_device(), *kinds, *sorted(options.items()))
 
 
+def _start_triton() -> None:
+    """Let Triton prepare its driver and hash its own files, which takes 0.3 s on one thread, and longer on several."""
+    with _starting, suppress(ImportError):
+        from triton.runtime import driver
+
+        driver.active.get_current_target()
+        from triton.runtime.cache import triton_key  # in this module since Triton 3.4
+
+        triton_key()
+
+
 class Workers:
-    """Threads that compile, as many as the process may use cores; they end when nothing is left to do.
+    """Threads that compile, at most MOST and one for each core; they end when nothing is left to do.
 
     Daemon threads could be inside the compiler when the interpreter ends, and a `ThreadPoolExecutor` would complete all
     tasks before the program ends. These threads complete only the tasks that they have begun.
@@ -108,7 +121,8 @@ class Workers:
     def __init__(self) -> None:
         self._lock, self._running = threading.Lock(), 0
         self._tasks: deque[tuple[Callable[[], Variant], Future[Variant]]] = deque()
-        self.limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.limit = min(MOST, cores)
 
     def submit(self, task: Callable[[], Variant]) -> Future[Variant]:
         """Run a task after those submitted before; the future is cancelled if the program ends first."""
@@ -138,6 +152,7 @@ class Workers:
 
 
 _workers = Workers()
+_starting = threading.Lock()
 _recording = threading.local()  # `calls`: the list to which launches on this thread are recorded
 _prepared: dict[Hashable, list[Future[Variant]]] = {}
 

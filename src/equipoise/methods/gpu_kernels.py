@@ -10,6 +10,8 @@ from itertools import product
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..inputs import Input
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ def descent_launches(d: int) -> list[Callable[[], object]]:
 
     from ..arrays import sums_triton as sums
     from ..arrays.triton_kernels import META
+    from ..engines.base import LinearForce, StepPlan
     from ..engines.torch import fused
     from ..optimize import step_triton
 
@@ -90,6 +93,11 @@ def descent_launches(d: int) -> list[Callable[[], object]]:
     def step(dtype: torch.dtype, momentum: Any) -> None:
         step_triton.step(empty(N, d, dtype=dtype), Y, Y, 0.1, momentum, 0.2, 0.8, 0.5, 0.01, 5.0)
 
+    def planned_step(dtype: torch.dtype) -> None:
+        force = LinearForce(A, None, None, 1.0, 1.0, 1.0)  # type: ignore[arg-type]
+        plan = StepPlan(force, 0.1, 0.2, 0.8, 0.5, 0.01, 5.0, np.zeros(1))
+        fused.advance((Y, Y, Y), (Y, empty(N, d, dtype=dtype), number), plan, empty(1), flag)
+
     Y, box, flag, number = empty(N, d), empty(2, d), empty(dtype=torch.int32), empty(1, dtype=torch.float64)
     rows = {"indptr": empty(N + 1, dtype=torch.int64), "indices": empty(N, dtype=torch.int32), "data": empty(N)}
     A = SimpleNamespace(shape=(N, N), **rows)
@@ -101,15 +109,18 @@ def descent_launches(d: int) -> list[Callable[[], object]]:
     return [
         lambda: sums.centered(Y),
         lambda: fused.edges(Y, A, table, True),
-        lambda: sums.total(Y[:, 0]),
+        lambda: sums.total(empty(N)),
+        lambda: sums.total(empty(N, dtype=torch.float64)),
         lambda: fused.bounding_box(Y),
         lambda: fused.direct(Y, Y, None, table, True),
         *(lambda dtype=dtype: field(dtype, None) for dtype in precisions),
+        *(lambda dtype=dtype: planned_step(dtype) for dtype in precisions),
         *(lambda case=case: step(*case) for case in product(precisions, (0.5, number))),
         lambda: fused.edges(Y, A, rational, False),
         lambda: fused.flag_extent(box, flag, (1.0,) * d, 0.0),
         lambda: fused.accept_step(flag, flag, [Y, Y, Y, number], [Y, Y, Y, number]),
         lambda: fused.transpose_padded(empty(1, 2, 2, dtype=torch.complex64), 4),
         lambda: fused.edges(Y, A, table, False),
+        lambda: fused.direct(Y, Y, empty(N, 2), table, True),
         *(lambda dtype=dtype: field(dtype, empty(N, 2)) for dtype in precisions),
     ]

@@ -158,7 +158,7 @@ class Sieve:
         width = -(-n // BLOCK) if lists is None else lists.shape[1]
         _below[(triton.cdiv(m, BLOCK),)](
             self.all.X, P.X, P.norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width,
-            stride, room, int(P is self.all), D, min(D, 64), BLOCK, lists is not None, self.precision,
+            stride, room, int(P is self.all), D, D if D <= 64 else 32, BLOCK, lists is not None, self.precision,
             num_warps=8, num_stages=3,
         )  # fmt: skip
         return Candidates(count, found)

@@ -31,7 +31,7 @@ from .edges import stored_edges
 from .lookup import Lookup
 from .particle_mesh import ParticleMesh
 from .partners import Partners
-from .replay import CudaGraph
+from .replay import CudaGraph, PlannedSteps
 
 # Maximum number of nodes of a mesh. Beyond it, the FFT of the padded mesh would fill the memory, and direct sums are
 # used instead. Chosen.
@@ -304,7 +304,8 @@ class GraphStepper:
             if meshes is None:
                 return taken
             # The key keeps the meshes alive.
-            replayed = self._graph.replay(step, (key, meshes, rungs), state, ahead, min_extent)
+            planned = PlannedSteps.of(self._engine, step, state, ahead)
+            replayed = self._graph.replay(planned or step, (key, meshes, rungs), state, ahead, min_extent)
             self._engine.count_fields(replayed)
             taken += replayed
             if taken == count or not self._engine.plan_ahead(state.U):
