@@ -290,7 +290,8 @@ def listen(*, src, **details):
     if threading.current_thread() is threading.main_thread():
         found.append(src.name)
 triton.knobs.compilation.listener = listen
-for method, n, D in ((eq.TSNE(), 20000, 10), (eq.TSNE(perplexity=9), 17003, 30), (eq.UMAP(), 30001, 10), (eq.SNE(), 20000, 10)):
+methods = (eq.TSNE(), 20000, 10), (eq.TSNE(perplexity=9), 17003, 30), (eq.UMAP(), 30001, 10), (eq.SNE(), 20000, 10)
+for method, n, D in methods:
     method.set_params(engine="torch", device="cuda", random_state=0, n_iter=120)
     method.fit(torch.randn(n, D, device="cuda"))
 print(sorted(found))
