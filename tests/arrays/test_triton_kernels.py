@@ -8,13 +8,21 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from equipoise.arrays import triton_kernels  # noqa: E402
-from equipoise.arrays.triton_kernels import META, Kernel, Workers, prepare, recorded  # noqa: E402
+from equipoise.arrays.triton_kernels import (  # noqa: E402
+    META,
+    Kernel,
+    Workers,
+    compile_recorded,
+    prepare,
+    recorded,
+)
 
 
 class FakeFunction:
@@ -46,8 +54,26 @@ class FakeFunction:
 def kernel(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
-    monkeypatch.setattr(triton_kernels, "_prepared", {})
+    monkeypatch.setattr(triton_kernels, "_prepared", set())
+    monkeypatch.setattr(triton_kernels, "_start_triton", lambda: None)
+    monkeypatch.setattr(triton_kernels, "_cache_folder", FakeFolder)
+    FakeFolder.files.clear()
     return Kernel(FakeFunction(tmp_path))
+
+
+class FakeFolder:
+    """Stands for a folder of Triton's cache."""
+
+    files: ClassVar[set] = set()
+
+    def __init__(self, name):
+        self.name = name
+
+    def get_file(self, file):
+        return file if (self.name, file) in self.files else None
+
+    def put(self, content, file, binary):
+        self.files.add((self.name, file))
 
 
 def launch(kernel, dtype=torch.float32, n=7, D=2):
@@ -63,9 +89,14 @@ def test_recorded_launches_do_not_run(kernel):
 
 
 def test_each_variant_is_compiled_once_and_before_its_first_launch(kernel):
-    launches = [lambda: launch(kernel), lambda: launch(kernel, n=16), lambda: launch(kernel, torch.float64)]
-    variants = prepare("all", launches)
-    assert len(variants) == 2 and prepare("all", launches) is variants and prepare("again", launches) == []
+
+    def launches():
+        launch(kernel)
+        launch(kernel, n=16)
+        launch(kernel, torch.float64)
+
+    variants = compile_recorded("all", launches)
+    assert len(variants) == 2 and compile_recorded("again", launches) == []
     threading.Timer(0.2, kernel.function.open.set).start()
     launch(kernel, n=1)  # waits
     assert [part[:2] for part in kernel.function.launched] == [((3,), 1)]
@@ -88,17 +119,35 @@ def test_files_older_than_the_task_were_cached(kernel):
         return compiled
 
     function.warmup = read
-    assert [variant.result(60).cached for variant in prepare("read", [lambda: launch(kernel)])] == [True]
+    assert [variant.result(60).cached for variant in compile_recorded("read", lambda: launch(kernel))] == [True]
 
 
 def test_launch_is_tried_although_the_preparation_failed(kernel):
     kernel.function.error = RuntimeError("ptxas")
     kernel.function.open.set()
-    (variant,) = prepare("failing", [lambda: launch(kernel)])
+    (variant,) = compile_recorded("failing", lambda: launch(kernel))
     launch(kernel)
     assert len(kernel.function.launched) == 1
     with pytest.raises(RuntimeError, match="ptxas"):
         variant.result(60)
+    assert FakeFolder.files == set()
+
+
+def test_kernels_of_an_earlier_process_are_not_prepared_again(kernel):
+    kernel.function.open.set()
+    prepare("first", lambda: launch(kernel))
+    prepare("first", lambda: launch(kernel, D=3))  # the same name: nothing
+    launch(kernel)  # waits
+    assert len(kernel.function.compiled) == 1
+    deadline = time.monotonic() + 60
+    while not FakeFolder.files:  # stored after the variant, on the other thread
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    triton_kernels._prepared.clear()  # as in a new process
+    prepare("first", lambda: launch(kernel, D=4))
+    prepare("second", lambda: launch(kernel, D=5))
+    launch(kernel, D=5)
+    assert [constant for _, constant, *_ in kernel.function.compiled] == [2, 5]
 
 
 def test_workers_run_tasks_at_once_and_end(monkeypatch):

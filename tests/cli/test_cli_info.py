@@ -102,7 +102,7 @@ def test_warm_up_prints_what_it_compiled(capsys, monkeypatch):
     futures = [
         SimpleNamespace(result=lambda v=v: SimpleNamespace(name=v[0], seconds=v[1], cached=v[2])) for v in variants
     ]
-    monkeypatch.setitem(sys.modules, "equipoise.methods.gpu_kernels", SimpleNamespace(prepare_all=lambda: futures))
+    monkeypatch.setitem(sys.modules, "equipoise.methods.gpu_kernels", SimpleNamespace(compile_all=lambda: futures))
     assert main(["info", "--warm-up"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[:2]] == [

@@ -40,7 +40,7 @@ from equipoise.engines.torch.engine import DIRECT, GraphStepper, Torch  # noqa: 
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.particle_mesh import ParticleMesh, transpose_padded  # noqa: E402
 from equipoise.engines.torch.replay import CudaGraph  # noqa: E402
-from equipoise.methods.gpu_kernels import descent_launches  # noqa: E402
+from equipoise.methods.gpu_kernels import launch_descent  # noqa: E402
 from equipoise.neighbors import gpu as neighbors  # noqa: E402
 from equipoise.neighbors.gpu_blocks import Blocks  # noqa: E402
 from equipoise.optimize import step_torch as step  # noqa: E402
@@ -146,7 +146,7 @@ def test_planned_step_equals_separate_operations(d, dtype):
 
 
 def test_kernels_of_a_fit_can_be_recorded():
-    calls = [call for d in (1, 2, 3) for launch in descent_launches(d) for call in recorded(launch)]
+    calls = [call for d in (1, 2, 3) for call in recorded(lambda d=d: launch_descent(d))]
     names = {call.kernel.name for call in calls}
     assert names == {
         *("_accept", "_advance", "_box", "_direct", "_edges", "_flag_extent", "_gather", "_merge_boxes", "_parts"),

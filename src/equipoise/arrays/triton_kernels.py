@@ -3,24 +3,34 @@
 Triton compiles a kernel at its first launch, and again for other types of arguments and other constants: each of these
 is a variant. To compile variants early and in parallel, `prepare` calls the functions that launch kernels with tensors
 on the device "meta", which have no memory. Nothing is launched: the calls are recorded, and their variants compiled on
-all cores. A launch waits only for its own variant.
+several cores. A launch waits only for its own variant.
+
+Reading variants from Triton's cache on disk is Python code, which threads do not speed up. So when all variants of a
+call of `prepare` are in the cache, a marker is stored there too, and later processes leave the reading to launches.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
+from .._version import __version__
+
+T = TypeVar("T")
 META = torch.device("meta")
 MOST = 8  # threads that compile; chosen: a quarter of the work is Python code, which runs on one thread at a time
+MARKER = "prepared"
 CLOCK = 0.1  # seconds by which the times of files may lag behind the clock; chosen
 
 
@@ -58,15 +68,16 @@ class Kernel:
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*arguments: Any, **options: Any) -> None:
+            global _start
             calls = getattr(_recording, "calls", None)
             if calls is not None:
                 calls.append(Call(self, arguments, options))
                 return
+            if (start := _start) is not None:
+                _wait(start)
+                _start = None
             if self._pending:
-                future = self._pending.pop(self._variant(arguments, options), None)
-                if future is not None:
-                    with suppress(Exception):  # the launch tries again, and raises
-                        future.result()
+                _wait(self._pending.pop(self._variant(arguments, options), None))
             self.function[grid](*arguments, **options)
 
         return launch
@@ -100,8 +111,14 @@ class Kernel:
         return (torch.cuda.current_device(), *kinds, *sorted(options.items()))
 
 
+def _wait(future: Future[Any] | None) -> None:
+    if future is not None:
+        with suppress(Exception):  # the launch tries again, and raises
+            future.result()
+
+
 def _start_triton() -> None:
-    """Let Triton prepare its driver and hash its own files, which takes 0.3 s on one thread, and longer on several."""
+    """Let Triton prepare its driver and hash its own files, 0.3 s on one thread, which others must not do as well."""
     with _starting, suppress(ImportError):
         from triton.runtime import driver
 
@@ -120,13 +137,13 @@ class Workers:
 
     def __init__(self) -> None:
         self._lock, self._running = threading.Lock(), 0
-        self._tasks: deque[tuple[Callable[[], Variant], Future[Variant]]] = deque()
+        self._tasks: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.limit = min(MOST, cores)
 
-    def submit(self, task: Callable[[], Variant]) -> Future[Variant]:
+    def submit(self, task: Callable[[], T]) -> Future[T]:
         """Run a task after those submitted before; the future is cancelled if the program ends first."""
-        future: Future[Variant] = Future()
+        future: Future[T] = Future()
         with self._lock:
             self._tasks.append((task, future))
             start = self._running < self.limit
@@ -154,7 +171,8 @@ class Workers:
 _workers = Workers()
 _starting = threading.Lock()
 _recording = threading.local()  # `calls`: the list to which launches on this thread are recorded
-_prepared: dict[Hashable, list[Future[Variant]]] = {}
+_prepared: set[Hashable] = set()
+_start: Future[None] | None = None  # the preparation of Triton, until a launch has waited for it
 
 
 def recorded(launch: Callable[[], object]) -> list[Call]:
@@ -168,19 +186,58 @@ def recorded(launch: Callable[[], object]) -> list[Call]:
     return calls
 
 
-def prepare(name: Hashable, launches: Sequence[Callable[[], object]]) -> list[Future[Variant]]:
-    """Begin to compile the kernels that the functions `launches` launch, in this order, on other threads.
+def prepare(name: str, launch: Callable[[], object]) -> None:
+    """Begin to compile the kernels that the function `launch` launches, in their order, on other threads.
 
-    A name is prepared once for each device.
-
-    Returns
-    -------
-    variants : list of Future
-        All variants requested for this name, without those that were requested for another name.
+    Do nothing if this was done before under this name for the current device, by this process or an earlier one.
     """
+    global _start
     key = name, torch.cuda.current_device()
-    if key not in _prepared:
-        calls = [call for launch in launches for call in recorded(launch)]
-        found = [call.kernel.compile(call.arguments, call.options) for call in calls]
-        _prepared[key] = [future for future in found if future is not None]
-    return _prepared[key]
+    if key in _prepared:
+        return
+    if not _prepared:
+        _start = _workers.submit(_start_triton)
+    _prepared.add(key)
+    folder = _cache_folder(name)
+    if folder is None or folder.get_file(MARKER) is None:
+        compile_recorded(name, launch)
+
+
+def compile_recorded(name: str, launch: Callable[[], object]) -> list[Future[Variant]]:
+    """Do what `prepare` does, whatever was done before; return the variants that were not requested before."""
+    found = [call.kernel.compile(call.arguments, call.options) for call in recorded(launch)]
+    variants = [variant for variant in found if variant is not None]
+    folder = _cache_folder(name)
+
+    def store_marker(last: Future[Variant]) -> None:
+        if all(variant.done() and not _failed(variant) for variant in variants):
+            folder.put("", MARKER, binary=False)
+
+    if folder is not None:
+        for variant in variants:
+            variant.add_done_callback(store_marker)
+    return variants
+
+
+def _failed(variant: Future[Variant]) -> bool:
+    return variant.cancelled() or variant.exception() is not None
+
+
+def _cache_folder(name: str) -> Any:
+    """Return the part of Triton's cache for the kernels of a call of `prepare`; None without Triton.
+
+    Its key is a hash of the sources of all kernels, the versions and the GPU's architecture.
+    """
+    try:
+        from triton.runtime.cache import get_cache_manager
+    except ImportError:
+        return None
+    kind = *torch.cuda.get_device_capability(), torch.__version__, __version__, name
+    return get_cache_manager(hashlib.sha256(_sources() + repr(kind).encode()).hexdigest())
+
+
+@cache
+def _sources() -> bytes:
+    """Return a hash of the modules that define kernels."""
+    files = sorted(Path(__file__).parents[1].rglob("*_triton.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()

@@ -76,10 +76,10 @@ def _warm_up() -> int:
     if not _has_gpu():
         print(f"no GPU, so there are no kernels to compile: {_gpu()}")
         return 0
-    from ..methods.gpu_kernels import prepare_all
+    from ..methods.gpu_kernels import compile_all
 
     start = time.perf_counter()
-    variants = [future.result() for future in prepare_all()]
+    variants = [future.result() for future in compile_all()]
     took = time.perf_counter() - start
     for name in dict.fromkeys(variant.name for variant in variants):
         same = [variant for variant in variants if variant.name == name]
