@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 from scipy.interpolate import BSpline
 from scipy.spatial.distance import cdist
-from support.cases import KERNELS, differences
+from support.cases import KERNELS, differences, to_dense
 
 import equipoise as eq
-from equipoise import _core, kernels, procrustes
+from equipoise import _core, divergences, kernels, procrustes
 from equipoise.engines import Reference
 from equipoise.engines.mesh import mesh_engine, plan
 from equipoise.engines.sampled import SOURCES, draw_offsets
@@ -85,6 +85,32 @@ def test_section_2_lengths():
     assert_allclose(kernels.RegularizedPowerLaw(beta, eta).value(r**2), scaled)
 
 
+def test_section_2_spreads_of_the_initial_map(X):
+    for method, lengths in (
+        (eq.TSNE(perplexity=5), 1e-4),
+        (eq.GSNE(perplexity=5, beta=1.8), 1e-4),
+        (eq.GSNE(perplexity=5, beta=2.4), 0.1),
+        (eq.PowerSNE(perplexity=5), 10),
+        (eq.UMAP(n_neighbors=6, init="pca"), 5),
+    ):
+        problem = method.set_params(engine="reference", random_state=0).problem(X)
+        spread = problem.Y0.std(axis=0)[0]
+        assert spread == pytest.approx(lengths * problem.objective.kernel.length, rel=0.03), method
+
+
+@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+def test_section_3_cosine_and_correlation(X, metric):
+    """log p_{j|i} is linear in d_X² = (1 − cos)²."""
+    P = to_dense(eq.SNE(perplexity=6, metric=metric, engine="reference").problem(X).affinities)
+    Z = X - X.mean(axis=1, keepdims=True) if metric == "correlation" else X
+    Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+    d2 = (1 - Z @ Z.T) ** 2
+    for i in range(N):
+        j = (np.arange(N) != i) & (P[i] > 1e-12)
+        line = np.polyfit(d2[i, j], np.log(P[i, j]), 1)
+        assert_allclose(np.polyval(line, d2[i, j]), np.log(P[i, j]), atol=1e-6)
+
+
 def test_section_3_rows_have_the_perplexity(X):
     P = eq.SNE(perplexity=6, engine="reference").problem(X).affinities
     P = P.toarray() if sparse.issparse(P) else P
@@ -124,6 +150,42 @@ def test_section_7_one_step_of_momentum(X):
     assert_allclose(first, Y0 - 1.2 * 3.0 / 4 * problem.gradient(Y0), rtol=1e-5, atol=1e-12)
 
 
+@pytest.mark.parametrize("x", [1.0, 3.0])
+def test_section_7_scales_of_the_losses(X, Y, x):
+    """The scale m of the stopping rule, and the stiffness m c of "auto", for every loss that the section names."""
+
+    def symmetric(divergence):
+        return eq.SymmetricSNE(divergence=divergence, perplexity=5)
+
+    cases = [
+        (eq.TSNE(perplexity=5), lambda P: (1.0, x)),
+        (eq.SNE(perplexity=5), lambda P: (N, N * x)),
+        (eq.UMAP(n_neighbors=6), lambda P: (P.sum(), x * P.sum())),
+        (eq.UMAP(n_neighbors=6, loss="intended"), lambda P: (P.sum(), x * P.sum())),
+        (eq.DKLLE(n_neighbors=6), lambda M: (N, x * np.abs(M).sum())),
+        (eq.DKPCA(n_neighbors=6), lambda K: (K.sum() + N, 2 * x * N * (K.sum(axis=1).max() + 1))),
+        (symmetric(divergences.Beta(1.5)), lambda P: ((P**1.5).sum(), None)),
+        (symmetric(divergences.NeRV(0.5)), lambda P: (1.0, None)),
+        (symmetric(divergences.SymmetricKL()), lambda P: (2.0, None)),
+    ]
+    found = {}
+    for method, stated in cases:
+        problem = method.set_params(engine="reference", random_state=0).problem(X)
+        mass, stiffness = stated(to_dense(problem.affinities))
+        balance = problem.objective.balance(Y, problem.engine, loss=True, exaggeration=x)
+        found[repr(getattr(method, "divergence", method))] = balance.stiffness
+        assert_allclose(problem.objective.mass, mass, rtol=1e-9, err_msg=repr(method))
+        if stiffness is not None:
+            assert_allclose(balance.stiffness, stiffness, rtol=1e-9, err_msg=repr(method))
+    assert_allclose(found[repr(divergences.SymmetricKL())], 2 * found[repr(divergences.NeRV(0.5))], rtol=1e-12)
+
+
+def test_section_7_early_exaggeration():
+    stated = {eq.TSNE: 12, eq.SNE: 12, eq.GSNE: 12, eq.UMAP: 4, eq.DKLLE: 4, eq.PowerSNE: 2, eq.DKPCA: 1}
+    for method, x in stated.items():
+        assert method().resolve_early_exaggeration() == x, method
+
+
 def test_section_8_force_laws():
     r, p, Z = np.linspace(0.1, 4, 20), 0.3, 7.0
     for alpha in (-1.0, 0.0, 0.5):
@@ -134,6 +196,26 @@ def test_section_8_force_laws():
         assert_allclose(attraction, 4 / s * p**s * (k / Z) ** (1 - s) * slope / k * r)
         assert_allclose(repulsion, 4 / s * slope / Z * r)
         assert_allclose(attraction / repulsion, (p / (k / Z)) ** s)
+
+
+def test_section_8_force_laws_of_other_divergences():
+    """The terms of a pair in (4) and (V1) to (V7), with the sums at Q = P."""
+    r, p, Z, kernel, c = np.linspace(0.1, 4, 20), 0.03, 7.0, kernels.StudentT(), np.log(2) / 2
+    k, slope = kernel.value(r**2), np.abs(kernel.slope(r**2)) * r
+    q, unit = k / Z, 4 * slope / k
+    jensen = [c - 0.5 * np.log(2 * t / (1 + t)) for t in (q / p, 1.0)]  # c − f'(t)
+    chi, backward = 4 / Z * slope * 2 * (q / p - 1), 4 / Z * slope * np.log(q / p)
+    stated = {
+        divergences.ChiSquare(): (np.maximum(-chi, 0), np.maximum(chi, 0)),
+        divergences.Renyi(0.7): (unit * p**0.7 * q**0.3, 4 / Z * slope),
+        divergences.Beta(1.4): (unit * p * q**0.4, unit * q**1.4),
+        divergences.Gamma(0.6): (unit * p * (q / p) ** 0.6, unit * q * (q / p) ** 0.6),
+        divergences.NeRV(0.0): (np.maximum(-backward, 0), np.maximum(backward, 0)),
+        divergences.JensenShannon(): (4 / Z * slope * jensen[0], 4 / Z * slope * jensen[1]),
+    }
+    for divergence, forces in stated.items():
+        found = eq.SymmetricSNE(divergence=divergence, kernel=kernel).pair_forces(r, p, Z)
+        assert_allclose(found, forces, rtol=1e-9, atol=1e-15, err_msg=repr(divergence))
 
 
 # Section 10
@@ -247,6 +329,29 @@ def test_section_15_new_points_from_distances(X):
     Y, d2 = fit.embedding_, cdist(fitted, fitted, "sqeuclidean")
     stated = 0.5 * (d2.mean(axis=0) - cdist(new, fitted, "sqeuclidean")) @ Y / fit.eigenvalues_
     assert_allclose(fit.transform(cdist(new, fitted)), stated, atol=1e-10)
+
+
+def test_section_17_weights_of_double_kernel_lle(X):
+    """By default σ = ∞, the input space, and the ridge is 0.01 of the trace; that of LLE is 0.001."""
+    for method, reg in ((eq.DKLLE(n_neighbors=6), 0.01), (eq.LLE(n_neighbors=6), 1e-3)):
+        found = to_dense(method.problem(X).affinities)
+        nearest = cdist(X, X).argsort(axis=1)[:, 1:7]
+        solved = np.zeros((N, N))
+        for i, near in enumerate(nearest):
+            gram = (X[near] - X[i]) @ (X[near] - X[i]).T
+            w = np.linalg.solve(gram + reg * np.trace(gram) * np.eye(6), np.ones(6))
+            solved[i, near] = w / w.sum()
+        M = (np.eye(N) - solved).T @ (np.eye(N) - solved)
+        assert_allclose(found, M, atol=1e-6)  # entries may be float32
+
+
+def test_section_17_bandwidths(X):
+    """Local σ_i² are mean squared distances to the neighbours, the default of DK-PCA; the global σ² is their mean."""
+    d2 = cdist(X, X, "sqeuclidean")
+    sigma2 = np.sort(d2, axis=1)[:, 1:7].mean(axis=1)
+    for bandwidth, width in (({}, np.sqrt(np.outer(sigma2, sigma2))), ({"bandwidth": "global"}, sigma2.mean())):
+        found = to_dense(eq.DKPCA(n_neighbors=6, engine="reference", **bandwidth).problem(X).affinities)
+        assert_allclose(found + np.eye(N), np.exp(-d2 / (2 * width)), rtol=1e-6)
 
 
 def test_section_17_small_maps_are_kernel_pca(X, Y):

@@ -76,6 +76,15 @@ def test_stereographic_projection_is_conformal_with_known_area_factor(space):
     np.testing.assert_allclose(found.area[inner] * (1 - S[inner, 2]) ** 2, 1, atol=0.03)
 
 
+def test_stereographic_projection_of_random_points():
+    S = np.random.default_rng(0).normal(size=(2000, 3))
+    S /= np.linalg.norm(S, axis=1, keepdims=True)
+    found = eq.local_isometry(S, S[:, :2] / (1 - S[:, 2:]), 8)
+    inner = S[:, 2] < 0.6
+    assert np.median(np.abs(found.area * (1 - S[:, 2]) ** 2 - 1)[inner]) < 0.025
+    assert np.median(found.anisotropy[inner] - 1) < 0.04
+
+
 def test_equal_area_projection_has_constant_area_and_known_anisotropy():
     S = spiral(3000)
     longitude, z = np.arctan2(S[:, 1], S[:, 0]), S[:, 2]

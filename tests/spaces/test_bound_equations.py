@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist, squareform
 import equipoise as eq
 from equipoise import spaces
 from equipoise.spaces.distortion_bounds import _ratio, limited_distortion, min_ratios
+from equipoise.spaces.embeddability import _Spectrum
 from equipoise.spaces.stress_bounds import _unlimited_bound, weighted_rank_gaps
 
 N = 11
@@ -70,6 +71,18 @@ def test_e1_spectrum(D, rng):
         values = np.linalg.eigvalsh(gram(distances**2))[::-1]
         assert_allclose(found.eigenvalues, values, atol=1e-12 * values[0])
         assert bool(found) == bool(values[-1] > -1e-9 * values[0]) and found.min_dimension == least
+
+
+def test_e1_errors_of_distances_move_no_eigenvalue_beyond_the_rounding_bound(D):
+    tau, clique = 0.1, np.zeros((1500, 1500))
+    clique[:30, :30] = 1 - np.eye(30)  # the bound of Weyl is nearly attained
+    for distances in (D, clique):
+        spectrum = _Spectrum(distances, tau)
+        largest = np.abs(spectrum.exact).max()
+        moved = ((1 + tau) ** 2 - 1) * largest  # if all distances grow by the factor 1 + τ
+        assert moved <= spectrum.rounding
+        assert_allclose(spectrum.rounding, tau * (1 + tau / 2) * np.linalg.norm(distances**2), rtol=1e-9)
+    assert moved > 0.96 * spectrum.rounding
 
 
 def test_e3_and_e4_any_positive_c_gives_a_bound(D, rng):

@@ -143,6 +143,13 @@ def test_gromov_wasserstein_of_isometric_spaces_is_zero(rng):
     assert "distance at most 0, at least 0" in str(found)
 
 
+def test_gromov_wasserstein_of_a_space_with_every_point_twice_is_zero(rng):
+    """Spaces of different sizes, at a distance that (E11) gives as 0."""
+    D = distances(rng.normal(size=(12, 2)))
+    found = spaces.gromov_wasserstein(np.repeat(np.repeat(D, 2, axis=0), 2, axis=1), D)
+    assert found.distance == pytest.approx(0, abs=1e-6 * D.max())
+
+
 def test_gromov_wasserstein_to_a_point_is_half_the_root_mean_square_distance(rng):
     D = distances(rng.normal(size=(15, 2)))
     found = spaces.gromov_wasserstein(D, spaces.Discrete(1))

@@ -154,7 +154,7 @@ class _Spectrum:
     relative : float
         Relative error of the distances, including the rounding of the eigenvalues.
     rounding : float
-        ‖δB‖ ≤ ½ ‖δ(D²)‖_F ≤ `relative` · ‖D²‖_F bounds the error of each eigenvalue (Weyl).
+        With τ = `relative`, ‖δB‖ ≤ ½ ‖δ(D²)‖_F ≤ τ (1 + τ/2) ‖D²‖_F bounds the error of each eigenvalue (Weyl).
     values : ndarray of shape (n,)
         The eigenvalues, those up to `rounding` replaced by 0.
     exact : ndarray of shape (n,)
@@ -164,7 +164,7 @@ class _Spectrum:
     def __init__(self, D: Array, relative: float):
         d2 = np.square(D)
         self.relative = relative + len(D) * EPS
-        self.rounding = self.relative * float(np.linalg.norm(d2))
+        self.rounding = self.relative * (1 + self.relative / 2) * float(np.linalg.norm(d2))
         self._gram = centered_gram(d2)
         self.exact = linalg.eigvalsh(self._gram)
         self.values = np.where(np.abs(self.exact) > self.rounding, self.exact, 0.0)
