@@ -1,10 +1,12 @@
 """The GPU engine: primitives against the float64 reference, stages against a lower bound, whole fits, and the CPU.
 
 python benchmarks/gpu_cold.py X.npy --out cold.json
-python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …] [--cold cold.json]
+python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …] [--methods NAME …]
+                         [--cells NAME X.npy COLUMNS …] [--n-cells 1000000 …] [--cold cold.json]
 
-gpu_stages.py times the stages, gpu_cold.py first fits. The rates of a large copy and of a large matrix product are
-measured first.
+gpu_stages.py times the stages, gpu_methods.py fits other methods than t-SNE in the plane, gpu_cold.py times first fits,
+and gpu_cells.py makes large tables from the cells of `--cells`. The rates of a large copy and of a large matrix product
+are measured first.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from statistics import median
 from typing import Any
 
 import common
+import gpu_methods
 import numpy as np
 import torch
+from gpu_cells import NOISE, PHASES, phase_row, resampled
 from gpu_cold import COLUMNS as COLD
 from gpu_stages import ITERATIONS, PERPLEXITY, STAGES, K, Stage, ceilings, method, stage_rows, stages
 from scaling import COMPONENTS, DIMENSION, SEPARATION
@@ -46,9 +50,10 @@ NOTES = f"""
 The **first fit** of a process compiles kernels, or reads them from Triton's cache on disk. **GPU memory** is the peak
 allocated by PyTorch during the fits, without X. The recall is the one reported by the fit, measured on a sample; 1.0000
 if all pairs were compared. **Same bytes**: whether the last two fits gave identical maps. Mixtures are those of
-benchmarks/scaling.py at decay 0.5: {COMPONENTS} Gaussians in {DIMENSION} dimensions. The losses of the CPU and the GPU
-are each on their own neighbours, found by comparing all pairs. An **iteration** among the stages is both forces and the
-step of the optimiser, without adding the step to the map and centring it.
+benchmarks/scaling.py at decay 0.5: {COMPONENTS} Gaussians in {DIMENSION} dimensions. **Cells** are rows of a table of
+cytometry cells, drawn with replacement, with noise of {NOISE} standard deviations per column. The losses of the CPU and
+the GPU are each on their own neighbours, found by comparing all pairs. An **iteration** among the stages is both forces
+and the step of the optimiser, without adding the step to the map and centring it.
 """
 COLD_NOTES = """
 Each process is fresh, and begins with no compiled kernels, those of an earlier process, or those of `equipoise info
@@ -176,8 +181,10 @@ class Page:
         self.fits: list[list[str]] = []
         self.agreement: list[list[str]] = []
         self.stages: dict[str, list[Stage]] = {}
+        self.phases: list[list[str]] = []
         self.checks: list[list[str]] = []
         self.cold: list[list[str]] = []
+        self.methods: dict[str, list[list[str]]] = {}
 
     def write(self) -> None:
         lines = [*self.head, *common.table(FITS, self.fits), "", *NOTES.strip().splitlines()]
@@ -185,6 +192,11 @@ class Page:
             lines += ["", "## First fits", "", *common.table(COLD, self.cold), "", *COLD_NOTES.strip().splitlines()]
         if self.agreement:
             lines += ["", "## CPU and GPU", "", *common.table(AGREEMENT, self.agreement)]
+        if self.phases:
+            lines += ["", "## Phases of a fit to cells", "", *common.table(PHASES, self.phases)]
+        for name, rows in self.methods.items():
+            lines += ["", f"## Other methods, {name}", "", *common.table(gpu_methods.COLUMNS, rows)]
+            lines += ["", *gpu_methods.NOTES.strip().splitlines()]
         for name, of in self.stages.items():
             lines += ["", f"## Stages, {name}", "", *common.table(STAGES, stage_rows(of, *self.rates))]
         if self.checks:
@@ -212,6 +224,15 @@ class Page:
             self.stages[f"mixture, {n:,}"] = stages(X)
         self.write()
 
+    def add_cells(self, name: str, cells: torch.Tensor, columns: int, n: int) -> None:
+        """Measure a fit on n resampled cells, repeated once up to five million, and the phases of the last fit."""
+        X = resampled(cells, n, None if columns == cells.shape[1] else columns)
+        of = fits(X, None, 1 if n <= 5e6 else 0)
+        name = f"cells, {name}, {n:,} × {X.shape[1]}"
+        self.fits.append(fit_row(name, of))
+        self.phases.append(phase_row(name, X, of["later"]))
+        self.write()
+
 
 def agreement_row(name: str, cpu: dict[str, Any], gpu: dict[str, Any]) -> list[str]:
     return [
@@ -230,8 +251,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", nargs=3, action="append", default=[], metavar=("NAME", "X", "LABELS"))
     parser.add_argument("--n", type=int, nargs="*", default=[1_000_000, 5_000_000], help="sizes of mixtures")
+    parser.add_argument("--cells", nargs=3, action="append", default=[], metavar=("NAME", "X", "COLUMNS"))
+    parser.add_argument("--n-cells", type=int, nargs="*", default=[1_000_000, 5_000_000, 10_000_000])
     parser.add_argument("--cpu", nargs="*", default=[], help="names of tables to embed on the CPU too")
     parser.add_argument("--cold", type=Path, default=None, help="file written by gpu_cold.py")
+    parser.add_argument("--methods", nargs="*", default=[], help="names of tables to embed by other methods too")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--commit", default=None, help="commit to print, for machines without git")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/gpu.md"))
@@ -241,8 +265,11 @@ def main() -> None:
     where["commit"] = args.commit or where["commit"]
     where["cpu"] = f"{torch.cuda.get_device_name()} and {where['cpu']}"
     names = " ".join(f"--table {name} {Path(X).name} {Path(y).name}" for name, X, y in args.table)
+    names += "".join(f" --cells {name} {Path(X).name} {columns}" for name, X, columns in args.cells)
+    names += f" --n-cells {' '.join(map(str, args.n_cells))}" if args.cells else ""
     command = f"python benchmarks/gpu.py {names} --n {' '.join(map(str, args.n))} --cpu {' '.join(args.cpu)}"
     command += "" if args.cold is None else f" --cold {args.cold.name}"
+    command += f" --methods {' '.join(args.methods)}" if args.methods else ""
     copied, product = ceilings()
     head = [
         *common.header("t-SNE on a GPU", command, where),
@@ -257,8 +284,15 @@ def main() -> None:
     tables = {name: (torch.tensor(np.load(X)).float().cuda(), np.load(y)) for name, X, y in args.table}
     for name, (X, labels) in tables.items():
         page.add_table(name, X, labels, args.repeats, name in args.cpu)
+        if name in args.methods:
+            page.methods[f"{name}, {len(X):,} × {X.shape[1]}"] = gpu_methods.rows(X, args.repeats)
+            page.write()
     for n in args.n:
         page.add_mixture(n)
+    for name, path, columns in args.cells:
+        cells = torch.from_numpy(np.load(path)).float().cuda()
+        for n in args.n_cells:
+            page.add_cells(name, cells, int(columns), n)
     page.checks = checks()
     page.write()
 

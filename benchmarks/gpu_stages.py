@@ -30,7 +30,7 @@ WIDTH = 64  # 50 columns are padded to this for the matrix units
 
 REASONS = {
     "initial map": "fixed costs: an eigenproblem of 50 × 50, about 40 kernel launches",
-    "neighbours": "selecting candidates below a bound takes longer than the matrix products that set the floor",
+    "neighbours": "loads of the points of both blocks, and lists of candidates, take longer than the matrix products",
     "perplexity": "arithmetic: 60 bisection steps per row, each with special functions worth two exponentials",
     "symmetrise": "a radix sort of 2 n k keys of 64 bits needs several passes",
     "order": "scattered writes, one entry at a time",
@@ -168,15 +168,15 @@ def iteration_stages(fit: eq.TSNE, P: Rows, order: torch.Tensor) -> list[Stage]:
 
 
 def searched(V: torch.Tensor) -> float:
-    """Return the fraction of all points that lie in the blocks searched for a row."""
+    """Return the fraction of all blocks that are searched for a block."""
     from equipoise.neighbors import gpu
     from equipoise.neighbors.gpu_blocks import Blocks, reach
     from equipoise.neighbors.gpu_scan import nearest
 
-    sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: gpu.SAMPLE].to(V.device)
     blocks = Blocks(V - V.mean(dim=0))
-    true = nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
-    return reach(blocks, sample, true, neighbors.MIN_RECALL + gpu.MARGIN) / len(blocks.centers)
+    sample = gpu.sample_points(blocks, gpu.SAMPLE)
+    true = nearest(blocks.X[sample], blocks.X, K + 1).indices
+    return reach(blocks, sample, true, neighbors.MIN_RECALL + gpu.MARGIN) / len(blocks)
 
 
 def stage_rows(of: list[Stage], copied: float, product: float) -> list[list[str]]:

@@ -12,6 +12,7 @@ from sklearn import get_config
 
 from ._plural import plural
 from .affinities.perplexity import resolve_perplexity
+from .arrays.blocks import FIXED_SORTED
 from .arrays.memory_limits import address_space_left, available_memory, require_memory
 from .arrays.namespace import is_integer
 from .engines import choose_engine
@@ -25,7 +26,10 @@ OVERHEAD = 450e6
 # Copies of the table in float64 that a metric adds during the search, such as rows of unit length.
 COPIES = {"cosine": 2, "correlation": 3, "inner_product": 3}
 GPU_OVERHEAD = 300e6  # bytes on a GPU for the context and buffers of libraries; measured
-GPU_NEIGHBOR = 140  # bytes on a GPU per neighbour, most of them while P is symmetrised; measured by benchmarks/gpu.py
+# Bytes on a GPU per neighbour: index and affinity of each in the rows (8), up to two entries of P (16), and these once
+# more while tiles of P are joined, or P in the order of the map. A tile needs GPU_SORTED for each entry that is sorted.
+GPU_NEIGHBOR, GPU_SORTED = 40, 64
+GPU_SEARCH = 2e9  # bytes on a GPU for the distances of a tile in the search; fewer for few points
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MNIST in 2-D, 3-D was not measured
@@ -62,7 +66,8 @@ def _blas_threads() -> int:
 
 def gpu_memory(n: int, D: int, k: int) -> int:
     """Return an upper bound, in bytes, of the GPU memory needed to compute P from k neighbours per row of X (n, D)."""
-    return int(GPU_OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
+    tile = max(min(GPU_SEARCH, 8.0 * n * n), GPU_SORTED * min(2 * n * k, FIXED_SORTED))
+    return int(GPU_OVERHEAD + 28 * n * D + GPU_NEIGHBOR * n * k + tile)
 
 
 def host_memory(n: int, D: int, d: int, k: int, engine: str, metric: Any, *, kl: bool) -> float:
@@ -191,7 +196,7 @@ def estimate_memory(
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
     if name == "torch":
         return Memory(
-            gpu_memory(n, D, k), int(GPU_OVERHEAD + 12 * n * D + 40 * n * k + GPU_NODE * GPU_NODES * n + points)
+            gpu_memory(n, D, k), int(GPU_OVERHEAD + 12 * n * D + 48 * n * k + GPU_NODE * GPU_NODES * n + points)
         )
     search = (
         8 * n * D + _metric_bytes(n, D, metric) + 256 * n

@@ -98,3 +98,18 @@ def test_regularization_too_small_for_equal_neighbors_raises(rng):
     neighbors = np.array([[j for j in range(24) if j != i][:6] for i in range(24)])
     with pytest.raises(ValueError, match="reg=1e-300 is too small: the neighbours of a point are linearly dependent"):
         lle_weights_from_distances(cdist(X, X, "sqeuclidean"), neighbors, reg=1e-300)
+
+
+def test_weights_and_matrix_on_a_device_match_the_host():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    W, on_device = lle_weights(X, NEIGHBORS), lle_weights(torch.as_tensor(X), torch.as_tensor(NEIGHBORS))
+    host = on_device.host()
+    np.testing.assert_array_equal(host.indices, W.indices)
+    np.testing.assert_allclose(host.data, W.data, rtol=1e-9)
+    M, same = lle_matrix(W), lle_matrix(on_device)
+    np.testing.assert_array_equal(same.host().indices, M.indices)
+    np.testing.assert_array_equal(same.host().indptr, M.indptr)
+    np.testing.assert_allclose(same.host().data, M.data, atol=1e-12)
+    on_device.data[3] = torch.nan
+    with pytest.raises(ValueError, match="the weights of the neighbours are not finite: reg is too small"):
+        lle_matrix(on_device)

@@ -46,6 +46,21 @@ def test_callers_in_several_threads_get_the_same_bytes(Y):
         assert_array_equal(result, truth)
 
 
+def test_more_callers_than_loops_in_the_pool_get_the_same_bytes(Y):
+    truth, results, begin = field(Y, 1), [], threading.Barrier(24)
+
+    def call():
+        begin.wait()
+        results.extend(field(Y, 2) for _ in range(3))
+
+    callers = [threading.Thread(target=call) for _ in range(24)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(results) == 72 and all((result == truth).all() for result in results)
+
+
 @linux
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_parallel_loops_work_after_a_fork(Y):

@@ -102,7 +102,7 @@ CASES = [
 def test_steps_of_the_core_have_the_bytes_of_single_steps(case, taken, monkeypatch):
     fused = problem(**case)
     Y = fused.optimize()
-    assert sum(taken) > 10 and np.ptp(Y) > 0  # the other steps check the tolerance
+    assert sum(taken) > 10 and np.ptp(Y) > 0
     single_steps(monkeypatch)
     single = problem(**case)
     assert_array_equal(single.optimize(), Y)
@@ -110,6 +110,23 @@ def test_steps_of_the_core_have_the_bytes_of_single_steps(case, taken, monkeypat
     assert single.engine.state() == fused.engine.state()
     for name in ("velocity", "gain", "age", "iteration"):
         assert_array_equal(getattr(single._state, name), getattr(fused._state, name))
+
+
+def test_the_tolerance_is_checked_as_often_as_with_single_steps(taken, monkeypatch):
+    checked, meet = [], Grid._meet_tolerance
+
+    def counted(engine, *arguments):
+        checked.append(engine)
+        return meet(engine, *arguments)
+
+    monkeypatch.setattr(Grid, "_meet_tolerance", counted)
+    fused = problem(n_iter=170, n=9000, extent=100.0, rule=eq.Momentum(min_loss_change=0, min_grad_norm=0, every=60))
+    fused.optimize()
+    assert sum(taken) >= 165 and len(checked) >= 3  # of 170 steps, only those after a report are taken by the optimiser
+    single_steps(monkeypatch)
+    single = problem(n_iter=170, n=9000, extent=100.0, rule=eq.Momentum(min_loss_change=0, min_grad_norm=0, every=60))
+    single.optimize()
+    assert checked.count(single.engine) == checked.count(fused.engine)
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)

@@ -272,8 +272,8 @@ def test_callbacks_get_iteration_loss_and_map(Method):
     method = iterative(Method, callbacks=callbacks).fit(X)
     iterations, losses, shapes = zip(*seen, strict=True)
     again = np.flatnonzero(np.diff(iterations) <= 0) + 1  # DKPCA tries several starts
-    assert (np.array(iterations)[again] == 0).all() and np.isfinite(losses).all()
-    assert len(again) == (2 if Method is eq.DKPCA else 0)
+    assert (np.array(iterations)[again[:3]] == 0).all() and np.isfinite(losses).all()
+    assert len(again) in ((3, 4) if Method is eq.DKPCA else (0,))  # 4 if two of the starts are continued
     assert set(shapes) == {(60, n_components(method))}
     assert np.isin(iterations, method.loss_curve_[:, 0]).all()
 

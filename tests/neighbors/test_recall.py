@@ -39,7 +39,6 @@ def test_both_searches_estimate_the_recall(rng, monkeypatch):
     X = rng.standard_normal((3000, 8))
     monkeypatch.setattr(cpu_search, "EXACT_WORK", 0)
     monkeypatch.setattr(gpu_search, "MANY", 1000)
-    monkeypatch.setattr(gpu_search, "WORTH", 1.0)
     exact = np.argsort(((X[:, None] - X) ** 2).sum(axis=2), axis=1)[:, 1:11]
 
     def recall(found, rows):
@@ -49,7 +48,7 @@ def test_both_searches_estimate_the_recall(rng, monkeypatch):
     assert on_cpu.recall == pytest.approx(recall(on_cpu.indices, sample_rows(3000)), abs=1e-3)  # ties in float32
     searched = []
     nearest = Blocks.nearest
-    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: searched.append(width) or nearest(self, k, width))
+    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width, _: searched.append(width) or nearest(self, k, width))
     on_device = gpu_search.search(torch.from_numpy(X).float(), 10, 0.8)
     assert searched
     assert on_device.recall == pytest.approx(recall(on_device.indices.numpy(), range(3000)), abs=0.02)

@@ -62,7 +62,9 @@ def csr_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     ):
         out = {"out_indptr": np.empty(N + 1, np.int64), "out_indices": np.empty(entries, np.int32)}
         call = {"A": graph(), "values": np.ones(N * K, dtype), **more, **out, "out_values": np.empty(entries, dtype)}
-        yield name, call | ({} if more else {"threads": 2})
+        yield name, call | {"threads": 2}
+    x, out = np.ones(N, dtype), np.empty(N, dtype)
+    yield "times", {"A": graph(), "values": np.ones(N * K, dtype), "x": x, "out": out, "threads": 2}
 
 
 def force_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,5 @@
 // Bindings of CSR matrices: their patterns, checked once, and the matrices permuted and symmetrised.
+#include <atomic>
 #include <string>
 
 #include "affinity/permute.hpp"
@@ -10,7 +11,8 @@ namespace {
 [[noreturn]] void fail(const std::string &message) { throw nb::value_error(message.c_str()); }
 
 // Checks sizes, row pointers and column indices. Entry points that accept the result do not check them again.
-eq::Csr check_csr(const Vector<std::int64_t> &indptr, const Vector<std::int32_t> &indices, std::int64_t n_columns) {
+eq::Csr check_csr(const Vector<std::int64_t> &indptr, const Vector<std::int32_t> &indices, std::int64_t n_columns,
+                  int threads) {
     const std::int64_t entries = std::int64_t(indices.shape(0)), *const p = indptr.data();
     if (indptr.shape(0) == 0) fail("indptr is empty; it must have one element more than the matrix has rows");
     if (indptr.shape(0) > MOST_POINTS) fail("a matrix must have fewer than 2^31 rows");
@@ -24,9 +26,13 @@ eq::Csr check_csr(const Vector<std::int64_t> &indptr, const Vector<std::int32_t>
     if (p[csr.rows] != entries)
         fail("indptr ends at " + std::to_string(p[csr.rows]) + ", but there are " + std::to_string(entries) +
              " column indices");
-    bool valid = true;
-    for (std::int64_t t = 0; t < entries; ++t) valid &= csr.indices[t] >= 0 && csr.indices[t] < n_columns;
-    if (valid) return csr;
+    std::atomic<bool> all_valid{true};
+    eq::parallel_for(entries, 1 << 16, threads, [&](std::int64_t first, std::int64_t last, int) {
+        bool valid = true;
+        for (std::int64_t t = first; t < last; ++t) valid &= csr.indices[t] >= 0 && csr.indices[t] < n_columns;
+        if (!valid) all_valid = false;
+    });
+    if (all_valid) return csr;
     for (std::int64_t i = 0; i < csr.rows; ++i)
         for (std::int64_t t = p[i]; t < p[i + 1]; ++t)
             if (csr.indices[t] < 0 || csr.indices[t] >= n_columns)
@@ -48,7 +54,8 @@ template <class R> void bind_permute(nb::module_ &m) {
     m.def(
         "permute",
         [](const eq::Csr &A, Vector<R> values, Vector<std::int64_t> order, Vector<std::int32_t> position,
-           OutVector<std::int64_t> out_indptr, OutVector<std::int32_t> out_indices, OutVector<R> out_values) {
+           OutVector<std::int64_t> out_indptr, OutVector<std::int32_t> out_indices, OutVector<R> out_values,
+           int threads) {
             const R *a = entry_values(A, values, "values must have one element per entry of A");
             const auto B = output(A.rows, A.entries(), out_indptr, out_indices, out_values);
             const std::size_t n = std::size_t(A.rows);
@@ -62,10 +69,26 @@ template <class R> void bind_permute(nb::module_ &m) {
             keep_apart(order, out_indptr, out_indices, out_values);
             keep_apart(position, out_indptr, out_indices, out_values);
             eq::ReleaseGil release;
-            eq::permute(A, a, order.data(), position.data(), B);
+            eq::permute(A, a, order.data(), position.data(), B, threads);
         },
         "A"_a, array("values"), array("order"), array("position"), array("out_indptr"), array("out_indices"),
-        array("out_values"), "A[order][:, order], where position[order[i]] = i.");
+        array("out_values"), "threads"_a, "A[order][:, order], where position[order[i]] = i.");
+}
+
+template <class R> void bind_times(nb::module_ &m) {
+    m.def(
+        "times",
+        [](const eq::Csr &A, Vector<R> values, Vector<R> x, OutVector<R> out, int threads) {
+            const R *a = entry_values(A, values, "values must have one element per entry of A");
+            require(std::int64_t(x.shape(0)) == A.columns, "x must have one element per column of A");
+            require(std::int64_t(out.shape(0)) == A.rows, "out must have one element per row of A");
+            keep_apart(A, out);
+            keep_apart(x, out);
+            keep_apart(values, out);
+            eq::ReleaseGil release;
+            eq::times(A, a, x.data(), out.data(), threads);
+        },
+        "A"_a, array("values"), array("x"), array("out"), "threads"_a, "Write A x to `out`.");
 }
 
 template <class R> void bind_symmetrize(nb::module_ &m) {
@@ -94,16 +117,17 @@ void bind_csr(nb::module_ &m) {
                         " not be changed.")
         .def(
             "__init__",
-            [](eq::Csr *csr, Vector<std::int64_t> indptr, Vector<std::int32_t> indices, std::int64_t n_columns) {
-                new (csr) eq::Csr(check_csr(indptr, indices, n_columns));
-            },
-            array("indptr"), array("indices"), "n_columns"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+            [](eq::Csr *csr, Vector<std::int64_t> indptr, Vector<std::int32_t> indices, std::int64_t n_columns,
+               int threads) { new (csr) eq::Csr(check_csr(indptr, indices, n_columns, threads)); },
+            array("indptr"), array("indices"), "n_columns"_a, "threads"_a = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def_prop_ro(
             "shape", [](const eq::Csr &A) { return nb::make_tuple(A.rows, A.columns); },
             nb::sig("def shape(self) -> tuple[int, int]"), "Numbers of rows and columns.")
         .def_prop_ro("nnz", &eq::Csr::entries, "Number of stored entries.");
     bind_permute<float>(m);
     bind_permute<double>(m);
+    bind_times<float>(m);
+    bind_times<double>(m);
     bind_symmetrize<float>(m);
     bind_symmetrize<double>(m);
 }

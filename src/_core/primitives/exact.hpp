@@ -22,7 +22,8 @@ void field_in_space(const Kernel &kernel, Charges charges, const S &space, std::
     PerThread<Buffer<double>> sums(threads, std::int64_t(m) * (d + 1));
     with_kernel<R>(kernel, [&](auto given) {
         const auto k = space.kernel(given);
-        parallel_for(targets, 64, sums.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+        const std::int64_t chunk = targets < 4096 ? targets / 64 + 1 : 64;  // few targets, as in checks, for all threads
+        parallel_for(targets, chunk, sums.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
             Pairs<TILE, R> pairs(differences[slot].data);
             double *__restrict sum = sums[slot].data;
             alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];

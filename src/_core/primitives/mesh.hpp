@@ -10,14 +10,14 @@ namespace eq {
 namespace EQ_ISA {
 
 constexpr std::int64_t SMALL_MESH = 1 << 14;  // elements up to which each share of the points gets a separate mesh
-constexpr int STRIP = 8;  // rows of cells per strip: wider than a spline, so that a strip overlaps only the next one
+constexpr int STRIP = 8;  // rows of cells per strip: wider than a spline, so that a strip overlaps only the next ones
 
 // A float32 sum of n nearly equal terms has a relative error of up to n 2^-25: 3 % for a million points in one cell, 3e-5
 // for 1024. So sums of points are added up in steps: CHUNK points make a chunk, CHUNK chunks a larger chunk, and so on.
 // Chosen.
 constexpr std::int64_t CHUNK = 1024;
 
-static_assert(STRIP > MESH_ORDER, "strips of the same colour must not overlap");
+static_assert(STRIP > MESH_ORDER, "a row of nodes must belong to three strips at most");
 
 // The nodes of a spline along one axis are one vector, padded with zero weights to a power of two.
 template <int P> constexpr int WIDTH = P <= 4 ? 4 : 8;
@@ -119,41 +119,6 @@ EQ_INLINE void for_runs(const Mesh &mesh, const Stencil<D, P, R> &s, Use use) {
     }
 }
 
-// The points sorted by strip of the first axis, and by index inside a strip: strip s contains order[start[s]] ..
-// order[start[s+1] - 1]. Blocks of points are counted, and then placed, in parallel.
-template <int P, class R> struct Strips {
-    std::int64_t count;
-    Buffer<std::int32_t> order;
-    Buffer<std::int64_t> start;
-    Strips(const Mesh &mesh, Points<R> Y, int threads)
-        : count((mesh.size[0] + STRIP - 1) / STRIP), order(Y.n, UNINITIALIZED), start(count + 1, UNINITIALIZED) {
-        const std::int64_t n = Y.n, blocks = n / 2048 < 64 ? n / 2048 + 1 : 64;
-        Buffer<std::int32_t> key(n, UNINITIALIZED);
-        Buffer<std::int64_t> next(blocks * count);  // first the points of a block in a strip, then where they go
-        const auto for_blocks = [&](const auto &use) {
-            parallel_for(blocks, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
-                for (std::int64_t b = first; b < last; ++b)
-                    for (std::int64_t i = n * b / blocks; i < n * (b + 1) / blocks; ++i) use(i, next.data + b * count);
-            });
-        };
-        for_blocks([&](std::int64_t i, std::int64_t *own) {
-            key[i] = std::int32_t(Position<P, R>(mesh, 0, Y.data[i * Y.d]).cell / STRIP);
-            ++own[key[i]];
-        });
-        std::int64_t total = 0;
-        for (std::int64_t s = 0; s < count; ++s) {
-            start[s] = total;
-            for (std::int64_t b = 0; b < blocks; ++b) {
-                const std::int64_t size = next[b * count + s];
-                next[b * count + s] = total;
-                total += size;
-            }
-        }
-        start[count] = total;
-        for_blocks([&](std::int64_t i, std::int64_t *own) { order[own[key[i]]++] = std::int32_t(i); });
-    }
-};
-
 // A part of the mesh, or all of it: `size` consecutive nodes from node `first` on, with one copy for each charge.
 template <class R> struct Patch {
     R *data;
@@ -202,45 +167,163 @@ void spread_points(const Mesh &mesh, const R *Y, Charges charges, std::int64_t b
     }
 }
 
-// Threads never write to the same node, and the order of the sum at a node does not depend on their number.
-template <int D, int P, class R>
-void spread_in(const Mesh &mesh, Points<R> points, Charges charges, R *grid, int threads) {
-    const std::int64_t n = points.n, nodes = mesh.nodes(), size = nodes * charges.m;
-    if (size <= SMALL_MESH) {  // each share of the points gets a separate mesh
-        const std::int64_t shares = n / 4096 < 8 ? n / 4096 + 1 : 8, stride = size + MESH_PADDING;
-        Buffer<R> own(shares * stride, UNINITIALIZED);
-        parallel_for(shares, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
-            for (std::int64_t s = first; s < last; ++s) {
-                for (std::int64_t t = 0; t < stride; ++t) own[s * stride + t] = R(0);
-                spread_points<D, P, R>(
-                    mesh, points.data, charges, n * s / shares, n * (s + 1) / shares, [](std::int64_t i) { return i; },
-                    {own.data + s * stride, 0, nodes}, 0, nodes);
-            }
-        });
-        parallel_for(size, 2048, shares > 1 ? threads : 1, [&](std::int64_t first, std::int64_t last, int) {
-            for (std::int64_t t = first; t < last; ++t) grid[t] = own[t];
-            for (std::int64_t s = 1; s < shares; ++s)
-                for (std::int64_t t = first; t < last; ++t) grid[t] += own[s * stride + t];
-        });
-        return;
-    }
-    const Strips<P, R> strips(mesh, points, threads);
-    parallel_for(size, 1 << 15, threads, [&](std::int64_t first, std::int64_t last, int) {
-        for (std::int64_t t = first; t < last; ++t) grid[t] = R(0);
-    });
-    const auto in_order = [&](std::int64_t t) { return std::int64_t(strips.order[t]); };
-    // Even strips, then odd strips: strips of the same colour never overlap.
-    for (int colour = 0; colour < 2; ++colour)
-        parallel_for((strips.count + 1 - colour) / 2, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
-            for (std::int64_t s = 2 * first + colour; s < 2 * last + colour; s += 2) {
-                const std::int64_t row = nodes / mesh.size[0];  // nodes of a row along the first axis
-                const std::int64_t low = s * STRIP - (P / 2 - 1), high = (s + 1) * STRIP + P / 2;
-                const std::int64_t begin = low > 0 ? low : 0, end = high < mesh.size[0] ? high : mesh.size[0];
-                spread_points<D, P, R>(mesh, points.data, charges, strips.start[s], strips.start[s + 1], in_order,
-                                       {grid, 0, nodes}, begin * row, (end - begin) * row);
-            }
-        });
+template <class Use> EQ_INLINE void with_mesh(const Mesh &mesh, Use use) {
+    if (mesh.d == 1) use(std::integral_constant<int, 1>{});
+    else if (mesh.d == 2) use(std::integral_constant<int, 2>{});
+    else use(std::integral_constant<int, 3>{});
 }
+
+// Spreads charges of n points to meshes of one size; the memory is reused. The points are sorted by strip, STRIP rows of
+// cells along the first axis, and the points of a strip are cut into parts. Each part is spread to a patch of its own,
+// and the patches are added up row by row. So threads never write to the same node, and the order of the sum at a node
+// does not depend on their number.
+template <class R> class Spread {
+public:
+    Spread(const Mesh &mesh, std::int64_t n, int m, int threads)
+        : threads_(threads), small_(mesh.nodes() * m <= SMALL_MESH), n_(n), strips_((mesh.size[0] + STRIP - 1) / STRIP),
+          plane_(mesh.nodes() / mesh.size[0]), stride_(stride(mesh, m)), blocks_(n / 2048 < 64 ? n / 2048 + 1 : 64),
+          shares_(n / 4096 < 16 ? n / 4096 + 1 : 16), per_part_(n / extra(mesh, m) > CHUNK ? n / extra(mesh, m) : CHUNK),
+          most_parts_(small_ ? shares_ : strips_ + n / per_part_), key_(small_ ? 1 : n, UNINITIALIZED),
+          order_(small_ ? 1 : n, UNINITIALIZED), next_(blocks_ * strips_, UNINITIALIZED),
+          start_(strips_ + 1, UNINITIALIZED), first_part_(strips_ + 1, UNINITIALIZED), strip_(most_parts_, UNINITIALIZED),
+          patches_(most_parts_ * (small_ ? mesh.nodes() * m + MESH_PADDING : stride_), UNINITIALIZED) {}
+
+    // The mesh may have moved since the construction.
+    void apply(const Mesh &mesh, Points<R> points, Charges charges, R *grid) {
+        with_mesh(mesh, [&](auto D) {
+            if (small_) spread_small<D, MESH_ORDER>(mesh, points, charges, grid);
+            else spread_parts<D, MESH_ORDER>(mesh, points, charges, grid);
+        });
+    }
+
+private:
+    static constexpr std::int64_t MOST = 128;      // parts besides one of each strip, about; chosen
+    static constexpr std::int64_t ROOM = 1 << 21;  // nodes of patches that are acceptable for any mesh; chosen
+    const int threads_;
+    const bool small_;
+    const std::int64_t n_, strips_, plane_, stride_, blocks_, shares_, per_part_, most_parts_;
+    Buffer<std::int32_t> key_, order_;  // strip s contains order[start[s]] .. order[start[s+1] - 1], ascending
+    Buffer<std::int64_t> next_, start_, first_part_, strip_;
+    Buffer<R> patches_;
+
+    static std::int64_t stride(const Mesh &mesh, int m) {
+        const std::int64_t height = STRIP + MESH_ORDER - 1 < mesh.size[0] ? STRIP + MESH_ORDER - 1 : mesh.size[0];
+        return m * height * (mesh.nodes() / mesh.size[0]) + MESH_PADDING;
+    }
+    // Parts besides one of each strip. A part costs its patch: on large meshes there are fewer.
+    static std::int64_t extra(const Mesh &mesh, int m) {
+        const std::int64_t room = (2 * m * mesh.nodes() + ROOM) / stride(mesh, m);
+        return room < 1 ? 1 : room < MOST ? room : MOST;
+    }
+
+    // Nodes that the points of strip s touch: rows low .. high - 1 along the first axis.
+    struct Reach {
+        std::int64_t low, high;
+    };
+    template <int P> static Reach reach(const Mesh &mesh, std::int64_t s) {
+        const std::int64_t low = s * STRIP - (P / 2 - 1), high = (s + 1) * STRIP + P / 2;
+        return {low > 0 ? low : 0, high < mesh.size[0] ? high : mesh.size[0]};
+    }
+
+    // Each share of the points gets a separate mesh.
+    template <int D, int P> void spread_small(const Mesh &mesh, Points<R> points, Charges charges, R *grid) {
+        const std::int64_t nodes = mesh.nodes(), size = nodes * charges.m, width = size + MESH_PADDING;
+        R *const own = patches_.data;
+        parallel_for(shares_, 1, threads_, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t s = first; s < last; ++s) {
+                for (std::int64_t t = 0; t < width; ++t) own[s * width + t] = R(0);
+                spread_points<D, P, R>(
+                    mesh, points.data, charges, n_ * s / shares_, n_ * (s + 1) / shares_,
+                    [](std::int64_t i) { return i; }, {own + s * width, 0, nodes}, 0, nodes);
+            }
+        });
+        parallel_for(size, 1024, shares_ > 1 ? threads_ : 1, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t t = first; t < last; ++t) grid[t] = own[t];
+            for (std::int64_t s = 1; s < shares_; ++s)
+                for (std::int64_t t = first; t < last; ++t) grid[t] += own[s * width + t];
+        });
+    }
+
+    template <int D, int P> void spread_parts(const Mesh &mesh, Points<R> points, Charges charges, R *grid) {
+        sort<P>(mesh, points);
+        std::int64_t parts = 0;
+        for (std::int64_t s = 0; s < strips_; ++s) {
+            first_part_[s] = parts;
+            for (std::int64_t i = start_[s]; i < start_[s + 1]; i += per_part_) strip_[parts++] = s;
+        }
+        first_part_[strips_] = parts;
+        const auto in_order = [&](std::int64_t t) { return std::int64_t(order_[t]); };
+        parallel_for(parts, 1, threads_, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t p = first; p < last; ++p) {
+                const std::int64_t s = strip_[p], begin = start_[s] + (p - first_part_[s]) * per_part_;
+                const std::int64_t end = begin + per_part_ < start_[s + 1] ? begin + per_part_ : start_[s + 1];
+                const Reach rows = reach<P>(mesh, s);
+                const std::int64_t node = rows.low * plane_, size = (rows.high - rows.low) * plane_;
+                R *const patch = patches_.data + p * stride_;
+                for (std::int64_t t = 0; t < stride_; ++t) patch[t] = R(0);
+                spread_points<D, P, R>(mesh, points.data, charges, begin, end, in_order, {patch, node, size}, node,
+                                       size);
+            }
+        });
+        const std::int64_t several = plane_ < 1024 ? 1024 / plane_ : 1;
+        parallel_for(mesh.size[0], several, threads_, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t row = first; row < last; ++row) add_patches<P>(mesh, row, charges.m, grid);
+        });
+    }
+
+    // Writes the sums of all patches to a row of the mesh, in float64 at first.
+    template <int P> void add_patches(const Mesh &mesh, std::int64_t row, int m, R *grid) const {
+        constexpr std::int64_t WIDTH = 256;  // nodes at a time, 2 kB
+        const std::int64_t nodes = mesh.nodes(), middle = row / STRIP;
+        for (int q = 0; q < m; ++q)
+            for (std::int64_t t = 0; t < plane_; t += WIDTH) {
+                const std::int64_t width = plane_ - t < WIDTH ? plane_ - t : WIDTH;
+                double sum[WIDTH] = {};
+                for (std::int64_t s = middle > 0 ? middle - 1 : 0; s <= middle + 1 && s < strips_; ++s) {
+                    const Reach rows = reach<P>(mesh, s);
+                    if (row < rows.low || row >= rows.high) continue;
+                    const std::int64_t at = (q * (rows.high - rows.low) + row - rows.low) * plane_ + t;
+                    for (std::int64_t p = first_part_[s]; p < first_part_[s + 1]; ++p) {
+                        const R *const from = patches_.data + p * stride_ + at;
+                        for (std::int64_t k = 0; k < width; ++k) sum[k] += double(from[k]);
+                    }
+                }
+                R *const to = grid + q * nodes + row * plane_ + t;
+                for (std::int64_t k = 0; k < width; ++k) to[k] = R(sum[k]);
+            }
+    }
+
+    // Sorts the points by strip: blocks of points are counted, and then placed, in parallel.
+    template <int P> void sort(const Mesh &mesh, Points<R> Y) {
+        const auto for_blocks = [&](const auto &use) {
+            parallel_for(blocks_, 1, threads_, [&](std::int64_t first, std::int64_t last, int) {
+                for (std::int64_t b = first; b < last; ++b) use(b, n_ * b / blocks_, n_ * (b + 1) / blocks_);
+            });
+        };
+        for_blocks([&](std::int64_t b, std::int64_t first, std::int64_t last) {
+            std::int64_t *const own = next_.data + b * strips_;  // points of the block in each strip
+            for (std::int64_t s = 0; s < strips_; ++s) own[s] = 0;
+            for (std::int64_t i = first; i < last; ++i) {
+                key_[i] = std::int32_t(Position<P, R>(mesh, 0, Y.data[i * Y.d]).cell / STRIP);
+                ++own[key_[i]];
+            }
+        });
+        std::int64_t total = 0;
+        for (std::int64_t s = 0; s < strips_; ++s) {
+            start_[s] = total;
+            for (std::int64_t b = 0; b < blocks_; ++b) {
+                const std::int64_t size = next_[b * strips_ + s];
+                next_[b * strips_ + s] = total;  // from here on, where its next point goes
+                total += size;
+            }
+        }
+        start_[strips_] = total;
+        for_blocks([&](std::int64_t b, std::int64_t first, std::int64_t last) {
+            std::int64_t *const own = next_.data + b * strips_;
+            for (std::int64_t i = first; i < last; ++i) order_[own[key_[i]]++] = std::int32_t(i);
+        });
+    }
+};
 
 template <int D, int P, class R>
 void gather_in(const Mesh &mesh, Points<R> points, const R *grid, int m, FieldSums out, int threads) {
@@ -272,14 +355,8 @@ void gather_in(const Mesh &mesh, Points<R> points, const R *grid, int m, FieldSu
     });
 }
 
-template <class Use> EQ_INLINE void with_mesh(const Mesh &mesh, Use use) {
-    if (mesh.d == 1) use(std::integral_constant<int, 1>{});
-    else if (mesh.d == 2) use(std::integral_constant<int, 2>{});
-    else use(std::integral_constant<int, 3>{});
-}
-
 template <class R> void spread(const Mesh &mesh, Points<R> Y, Charges charges, R *grid, int threads) {
-    with_mesh(mesh, [&](auto D) { spread_in<D, MESH_ORDER, R>(mesh, Y, charges, grid, threads); });
+    Spread<R>(mesh, Y.n, charges.m, threads).apply(mesh, Y, charges, grid);
 }
 
 template <class R> void gather(const Mesh &mesh, Points<R> Y, const R *grid, int m, FieldSums out, int threads) {

@@ -361,7 +361,7 @@ inline bool curved_sparse_edges(const Space &space, const Kernel &kernel, const 
     if (hyperbolic)
         return with_edge_kernel(kernel, potential, [&](auto k, auto with_potential) {
             const HyperbolicTable in(space.radius, targets, Y, threads);
-            sparse_rows<4, decltype(with_potential)::value>(k, in.space, A, in.targets, in.rows.data, 2, out, threads);
+            sparse_rows<4, decltype(with_potential)::value>(k, in.space, A, in.targets, in.rows.data, 2, out, OnThreads{threads});
         });
     return with_edge_kernel(kernel, potential, [&](auto k, auto with_potential) {
         const PaddedPoints rows(Y, threads);
@@ -373,7 +373,7 @@ inline bool curved_sparse_edges(const Space &space, const Kernel &kernel, const 
                 in.period[c] = float(space.period[c]);
                 in.inverse[c] = float(1 / space.period[c]);
             }
-            sparse_rows<W, decltype(with_potential)::value>(k, in, A, T, rows.data, Y.d, out, threads);
+            sparse_rows<W, decltype(with_potential)::value>(k, in, A, T, rows.data, Y.d, out, OnThreads{threads});
         };
         if (rows.W == 1) run(std::integral_constant<int, 1>{});
         else if (rows.W == 2) run(std::integral_constant<int, 2>{});

@@ -50,10 +50,20 @@ template <int W> struct FlatRows {
     EQ_INLINE void finish(const float *, double *) const {}
 };
 
-// Rows of W = 1, 2 or 4 floats; forces have d components.
-template <int W, bool POTENTIAL, class K, class S>
+// Computes all rows in a loop of its own.
+struct OnThreads {
+    int threads;
+    template <class Row> void operator()(std::int64_t n, const Row &row) const {
+        parallel_for(n, 256, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t i = first; i < last; ++i) row(i);
+        });
+    }
+};
+
+// Rows of W = 1, 2 or 4 floats; forces have d components. run(n, row) must call row(i) for each of n rows.
+template <int W, bool POTENTIAL, class K, class S, class Run>
 void sparse_rows(const K &k, const S &space, const Weights &A, const float *targets, const float *Y, int d,
-                 EdgeSums out, int threads) {
+                 EdgeSums out, const Run &run) {
     constexpr int COMPONENTS = S::COMPONENTS;
     const std::int64_t n = A.rows;
     double *const potential = out.potential, *const force = out.force;
@@ -100,9 +110,7 @@ void sparse_rows(const K &k, const S &space, const Weights &A, const float *targ
         for (int c = 0; c < d; ++c) force[i * d + c] = sums[c];
         if constexpr (POTENTIAL) potential[i] = total(psi);
     };
-    parallel_for(n, 256, threads, [&](std::int64_t first, std::int64_t last, int) {
-        for (std::int64_t i = first; i < last; ++i) add_row(i);
-    });
+    run(n, add_row);
 }
 
 // Points as rows of W floats: copied if they need padding.
@@ -139,6 +147,20 @@ template <class Run> EQ_INLINE bool with_edge_kernel(const Kernel &kernel, bool 
     return true;
 }
 
+// Edges with b = -1 of a map in one to three dimensions; returns false for a kernel that is neither rational nor
+// tabulated. `run` is that of sparse_rows().
+template <class Run>
+bool sparse_edges_of_map(const Kernel &kernel, const Weights &A, Points<float> points, EdgeSums out, int threads,
+                         const Run &run) {
+    return with_edge_kernel(kernel, out.potential != nullptr, [&](auto k, auto with_potential) {
+        const PaddedPoints Y(points, threads);
+        constexpr bool P = decltype(with_potential)::value;
+        if (Y.W == 1) sparse_rows<1, P>(k, FlatRows<1>{}, A, Y.data, Y.data, 1, out, run);
+        else if (Y.W == 2) sparse_rows<2, P>(k, FlatRows<2>{}, A, Y.data, Y.data, 2, out, run);
+        else sparse_rows<4, P>(k, FlatRows<4>{}, A, Y.data, Y.data, points.d, out, run);
+    });
+}
+
 // Edges with b = -1 from targets to points; returns false for a kernel that is neither rational nor tabulated.
 inline bool sparse_edges(const Kernel &kernel, const Weights &A, Points<float> targets, Points<float> points,
                          EdgeSums out, int threads) {
@@ -148,10 +170,11 @@ inline bool sparse_edges(const Kernel &kernel, const Weights &A, Points<float> t
         const PaddedPoints Y(points, threads), padded_targets({targets.data, same ? 0 : targets.n, d}, threads);
         const float *T = same ? Y.data : padded_targets.data;
         const RowShape shape{Y.W, d};
+        const OnThreads run{threads};
         constexpr bool P = decltype(with_potential)::value;
-        if (Y.W == 1) sparse_rows<1, P>(k, FlatRows<1>{}, A, T, Y.data, d, out, threads);
-        else if (Y.W == 2) sparse_rows<2, P>(k, FlatRows<2>{}, A, T, Y.data, d, out, threads);
-        else if (Y.W == 4) sparse_rows<4, P>(k, FlatRows<4>{}, A, T, Y.data, d, out, threads);
+        if (Y.W == 1) sparse_rows<1, P>(k, FlatRows<1>{}, A, T, Y.data, d, out, run);
+        else if (Y.W == 2) sparse_rows<2, P>(k, FlatRows<2>{}, A, T, Y.data, d, out, run);
+        else if (Y.W == 4) sparse_rows<4, P>(k, FlatRows<4>{}, A, T, Y.data, d, out, run);
         else if (Y.W == 8) wide_rows<8, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
         else if (Y.W == 16) wide_rows<16, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
         else wide_rows<0, P>(k, Stored{}, A, T, Y.data, shape, out, threads);

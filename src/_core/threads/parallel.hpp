@@ -1,6 +1,7 @@
 // Parallel loops. The threads belong to a pool that the whole process shares (pool.cpp). A loop never fails for lack of
 // threads: the caller works too, and alone if no other can be started.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 namespace eq {
@@ -29,5 +30,23 @@ template <class Body> void parallel_for(std::int64_t n, std::int64_t chunk, int 
     };
     run_loop({run, const_cast<Body *>(&body), n, chunk}, threads);
 }
+
+// A loop whose chunks are done by threads that wait for others at the end of another loop. It applies to the loops that
+// the constructing thread starts while the object exists; finish() does the chunks that are left.
+class Meanwhile {
+public:
+    explicit Meanwhile(const Loop &loop);
+    ~Meanwhile();
+    Meanwhile(const Meanwhile &) = delete;
+    Meanwhile &operator=(const Meanwhile &) = delete;
+
+    void finish(int threads);
+    bool do_chunk();  // returns false if none is left
+
+private:
+    const Loop loop_;
+    Meanwhile *const outer_;
+    std::atomic<std::int64_t> next_{0};
+};
 
 }  // namespace eq

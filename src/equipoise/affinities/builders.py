@@ -12,7 +12,8 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import entry_rows, make_csr
+from ..arrays.csr import entry_rows, is_on_device, make_csr, on_host
+from ..arrays.namespace import to_numpy
 from ..inputs import FromSpace, Input
 from ..kernels import Gaussian as GaussianKernel
 from ..neighbors.vectors import is_euclidean
@@ -169,7 +170,9 @@ class LocallyLinear:
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         D2, recall = data.neighbors(self.bandwidth.k, self.n_threads)
-        return self._weights(data, D2, self.bandwidth.fit(D2), None).astype(dtype), recall
+        local = isinstance(self.bandwidth.bandwidth, str)  # bandwidths of points are computed on the CPU
+        W = self._weights(data, D2, self.bandwidth.fit(on_host(D2) if local else D2), None)
+        return W.with_data(W.data.float()) if is_on_device(W) else W.astype(dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         if data.coordinates is None and sparse.issparse(X):
@@ -190,7 +193,7 @@ class LocallyLinear:
             return lle_weights(X, neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale)
         rows = None if new is None else data.squared_to_all(new)
         return lle_weights_from_distances(
-            data.squared(), neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale
+            data.squared(), to_numpy(neighbors), rows=rows, reg=self.reg, kernel=kernel, scale=scale
         )
 
 

@@ -14,8 +14,17 @@ from scipy import sparse
 
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_TILE, block_bytes
-from ..arrays.csr import dense, make_csr
-from ..arrays.namespace import array_like, array_namespace, at_least, device_of, is_numpy, on_device_of, to_numpy
+from ..arrays.csr import dense, is_on_device, make_csr
+from ..arrays.namespace import (
+    array_like,
+    array_namespace,
+    at_least,
+    device_of,
+    is_numpy,
+    is_tensor,
+    on_device_of,
+    to_numpy,
+)
 from ..arrays.tiles import in_tiles
 from ..linalg.pca import one_blas_thread
 
@@ -54,6 +63,7 @@ def lle_weights(
     Returns
     -------
     W : CSR matrix of shape (m, n)
+        On the device of X if X is a tensor and `rows` is None, otherwise in host memory.
     """
     own = X if rows is None else rows
     near = on_device_of(X, neighbors)
@@ -73,6 +83,8 @@ def lle_weights(
 
     with one_blas_thread():
         in_tiles(m, k * (D + k), solve, block_bytes() // 8 if is_numpy(X) else FIXED_TILE // 2)
+    if rows is None and is_tensor(X):
+        return _csr_on_device(weights, near)
     return _csr(to_numpy(weights), to_numpy(neighbors), X.shape[0])
 
 
@@ -111,9 +123,16 @@ def lle_weights_from_distances(
 
 
 def lle_matrix(W: Matrix) -> Matrix:
-    """Return M = (I − W)ᵀ(I − W), CSR (n, n): tr(YᵀMY) = Σ_i ‖y_i − Σ_j w_ij y_j‖², and M 1 = 0."""
-    if not np.isfinite(W.data).all():
+    """Return M = (I − W)ᵀ(I − W), CSR (n, n): tr(YᵀMY) = Σ_i ‖y_i − Σ_j w_ij y_j‖², and M 1 = 0.
+
+    M is in host memory or on a device, like W; on a device it is in float64.
+    """
+    if not bool(array_namespace(W.data).isfinite(W.data).all()):
         raise ValueError("the weights of the neighbours are not finite: reg is too small for these data; increase reg")
+    if is_on_device(W):
+        from ..arrays.device_gram import minus_identity_gram
+
+        return minus_identity_gram(W)
     A = sparse.identity(W.shape[0], format="csr") - W
     M = sparse.csr_matrix(A.T @ A)
     M.sort_indices()
@@ -153,6 +172,14 @@ def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
     order = np.argsort(neighbors, axis=1, kind="stable")
     columns, values = np.take_along_axis(neighbors, order, axis=1), np.take_along_axis(weights, order, axis=1)
     return make_csr(values.ravel(), columns.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
+
+
+def _csr_on_device(weights: Any, neighbors: Any) -> Any:
+    """Return the matrix (n, n) of `_csr` on the device of the weights (n, k)."""
+    from ..arrays.device_csr import Rows
+
+    columns, order = neighbors.sort(dim=1)
+    return Rows.of_neighbors(weights.gather(1, order), columns.int())
 
 
 def _dense(rows: Any) -> Any:

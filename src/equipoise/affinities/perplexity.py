@@ -14,8 +14,17 @@ from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
-from ..arrays.blocks import cache_bytes
-from ..arrays.csr import compiled_pattern, entry_rows, entry_values, is_on_device, is_sparse, make_csr, symmetrized
+from ..arrays.blocks import FIXED_SEARCH_TILE, FIXED_SUM, cache_bytes
+from ..arrays.csr import (
+    compiled_pattern,
+    entry_rows,
+    entry_values,
+    is_on_device,
+    is_sparse,
+    make_csr,
+    run_on_threads,
+    symmetrized,
+)
 from ..arrays.namespace import array_like, array_namespace
 from ..neighbors.vectors import in_range
 from ..progress import stage
@@ -112,8 +121,12 @@ def _warn_saturated(saturated: Any, perplexities: Array) -> None:
 
 def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
     """Return p_{j|i} from D2, squared distances in a CSR matrix on a device; all rows have equally many neighbours."""
+    from ..arrays.tiles import in_tiles
+
     d2 = D2.data.reshape(D2.shape[0], -1)
-    _warn_saturated(saturated_rows(d2, float(perplexities.min())).int(), perplexities)
+    smallest, parts = float(perplexities.min()), []
+    in_tiles(len(d2), d2.shape[1], lambda rows: parts.append(saturated_rows(d2[rows], smallest)), FIXED_SEARCH_TILE)
+    _warn_saturated(array_namespace(d2).concat(parts).int(), perplexities)
     first, *others = (conditional_rows(d2, float(perplexity)).flatten() for perplexity in perplexities)
     return D2.with_data(sum(others, start=first) / len(perplexities) if others else first)
 
@@ -217,7 +230,11 @@ def joint(P: Matrix, n_threads: int = 1) -> Matrix:
     n = P.shape[0]
     if is_sparse(P):
         S = symmetrized(P, n_threads)
-        S.data /= 2 * n
+
+        def divide(start: int) -> None:
+            S.data[start : start + FIXED_SUM] /= 2 * n
+
+        run_on_threads(divide, range(0, len(S.data), FIXED_SUM), 1 if is_on_device(S) else n_threads)
         return S
     side = isqrt(cache_bytes() // P.dtype.itemsize)
     for i in range(0, n, side):  # by tiles, without a second (n, n) array

@@ -30,6 +30,7 @@ FIXED_BRIDGE_ROWS = 1024  # points compared with all others to connect component
 FIXED_ENCODED = 2**24  # values encoded by a network
 FIXED_TILE = 2**24  # entries in the largest array of a tile on a device, 64 MB in float32; chosen
 FIXED_SEARCH_TILE = 2**28  # the same in a search on a GPU, 1 GB; chosen
+FIXED_SORTED = 2**26  # entries of a sparse matrix on a device that are sorted or moved at once, 4 GB; chosen
 
 
 @cache

@@ -1,13 +1,17 @@
 """Create, check and transform sparse matrices in CSR format, in host memory or on a device.
 
 The pattern of a matrix, its row pointers and column indices, is checked once before the compiled core reads it.
+Operations on large matrices run on the number of threads that `on_threads` sets, because losses do not know it.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,7 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from .blocks import FIXED_SUM
+from .blocks import FIXED_SEARCH_TILE, FIXED_SUM
 from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
 
 UNUSED = 1 / 16  # largest fraction of an array that stays allocated without being used; chosen
@@ -83,6 +87,13 @@ def times_map(A: Any, U: Any) -> Any:
     return array_like(U, A @ to_numpy(U)) if sparse.issparse(A) else A @ U
 
 
+def times_vector(A: Matrix, x: Array) -> Array:
+    """Return A x for CSR A (n, m) and x (m,) of the same type, on `current_threads()` threads."""
+    out = np.empty(A.shape[0], A.dtype)
+    _core.times(compiled_pattern(A), entry_values(A), np.ascontiguousarray(x, A.dtype), out, current_threads())
+    return out
+
+
 def stored_values(A: Any) -> Any:
     """Return the stored values (nnz,) of a sparse matrix; a dense matrix is returned unchanged."""
     return A.data if is_sparse(A) else A
@@ -96,14 +107,28 @@ def with_values(A: Any, values: Any) -> Any:
 
 
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
-    """Return Σ f(a) over the positive entries a of a matrix, in float64; NumPy arrays are processed in blocks."""
+    """Return Σ f(a) over the positive entries a of a matrix, in float64; they are processed in blocks.
+
+    Blocks of NumPy arrays run on `current_threads()` threads; the sums of the blocks are added in order.
+    """
     values = stored_values(A)
-    xp, total, rows = array_namespace(values), 0.0, values.shape[0]
-    step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, rows)
-    for start in range(0, rows, step):
-        block = values[start : start + step, ...]
-        total += float(xp.sum(f(to_float64(block[block > 0]))))
-    return total
+    on_host = is_numpy(values)
+    step = max(1, FIXED_SUM // max(1, values[:1].size)) if on_host else FIXED_SEARCH_TILE
+    starts = range(0, values.shape[0], step)
+    sums = [0.0] * len(starts)
+
+    def add(b: int) -> None:
+        sums[b] = _sum_positive(values[starts[b] : starts[b] + step, ...], f)
+
+    run_on_threads(add, range(len(starts)), current_threads() if on_host else 1)
+    return sum(sums, start=0.0)
+
+
+def _sum_positive(values: Any, f: Callable[[Any], Any]) -> float:
+    positive, xp = values > 0, array_namespace(values)
+    # NumPy selects entries on one thread at a time.
+    chosen = values if is_numpy(values) and bool(positive.all()) else values[positive]
+    return float(xp.sum(f(to_float64(chosen)))) if chosen.shape[0] else 0.0
 
 
 def entry_rows(A: Matrix) -> Array:
@@ -149,7 +174,7 @@ def permuted(A: Matrix, order: Array) -> Matrix:
     source = entry_values(A)
     indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(source), np.int32)
     values = np.empty_like(source)
-    _core.permute(compiled_pattern(A), source, order, position, indptr, indices, values)
+    _core.permute(compiled_pattern(A), source, order, position, indptr, indices, values, current_threads())
     return make_csr(values, indices, indptr, A.shape)
 
 
@@ -185,7 +210,8 @@ def compiled_pattern(A: Matrix) -> _core.Csr:
         return known[1].csr
     checked = _patterns_by_indices.get(id(A.indices))
     if checked is None or not checked.fits(A):
-        csr = _core.Csr(np.require(A.indptr, np.int64, ["C", "A"]), _column_indices(A), A.shape[1])
+        indptr = np.require(A.indptr, np.int64, ["C", "A"])
+        csr = _core.Csr(indptr, _column_indices(A), A.shape[1], current_threads())
         if csr.shape != A.shape:
             raise ValueError(
                 f"indptr of a sparse matrix of shape {A.shape} must have {A.shape[0] + 1} elements, got"
@@ -219,3 +245,64 @@ def _column_indices(A: Matrix) -> Array:
             f" {A.shape[1] - 1}; correct the index"
         )
     return narrow
+
+
+# Threads
+
+_threads: ContextVar[int] = ContextVar("threads", default=1)
+
+
+def current_threads() -> int:
+    """Return the number of threads set by `on_threads`; 1 outside of it."""
+    return _threads.get()
+
+
+@contextmanager
+def on_threads(n_threads: int) -> Iterator[None]:
+    """Set the number of threads for a `with` block; results do not depend on it."""
+    token = _threads.set(n_threads)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
+    """Call work(item) for each item on up to n_threads threads, one of which is the calling thread.
+
+    Fewer threads are used if the system refuses to start more. After an exception no further item is started, and the
+    exception is raised when the threads have ended.
+    """
+    left, lock, errors = iter(range(len(items))), Lock(), list[BaseException]()
+
+    def run() -> None:
+        while not errors:
+            with lock:
+                i = next(left, None)
+            if i is None:
+                return
+            try:
+                work(items[i])
+            except BaseException as error:
+                errors.append(error)
+
+    started: list[Thread] = []
+    try:
+        for _ in range(min(n_threads, len(items)) - 1):
+            started.append(Thread(target=run))
+            try:
+                started[-1].start()
+            except RuntimeError:  # no memory for its stack, or too many threads
+                started.pop()
+                break
+        run()
+        for thread in started:
+            thread.join()
+    except BaseException as error:  # Ctrl-C between items
+        errors.append(error)
+        for thread in started:
+            if thread.is_alive():
+                thread.join()
+        raise
+    if errors:
+        raise errors[0]

@@ -8,6 +8,7 @@ import torch
 
 from .._tags import tagged
 from .._types import Matrix
+from .blocks import FIXED_SEARCH_TILE, FIXED_SORTED
 from .csr import make_csr
 from .to_device import as_tensor, available_device
 
@@ -24,13 +25,13 @@ class Rows:
         self.nnz = len(data)
 
     @classmethod
-    def of(cls, A: Matrix, device: torch.device) -> Rows:
-        """Return the SciPy CSR matrix A (n, n) as a matrix on a device, in float32.
+    def of(cls, A: Matrix, device: torch.device, dtype: torch.dtype = torch.float32) -> Rows:
+        """Return the SciPy CSR matrix A (n, n) as a matrix on a device, in float32 by default.
 
         On the CPU, arrays of A that already have the right type are shared, not copied.
         """
         return cls(
-            as_tensor(A.data[: A.nnz]).to(device, torch.float32),
+            as_tensor(A.data[: A.nnz]).to(device, dtype),
             as_tensor(A.indices[: A.nnz]).to(device, torch.int32),
             as_tensor(A.indptr).to(device, torch.int64),
         )
@@ -81,20 +82,49 @@ class Rows:
         return Rows(self.data[keep], self.indices[keep], before[self.indptr])
 
     def symmetrized(self) -> Rows:
-        """Return A + Aᵀ with sorted columns, for this matrix A, which must not have duplicate entries."""
-        n = self.shape[0]
-        i, j = self.entry_rows().long(), self.indices.long()
-        key, order = torch.cat([i * n + j, j * n + i]).sort(stable=True)
-        del i, j
-        value = self.data.repeat(2)[order]
-        del order
+        """Return A + Aᵀ with sorted columns, for this matrix A, which must not have duplicate entries.
+
+        The entries are sorted in tiles of rows, so that little memory is needed besides that of the result.
+        """
+        entries = self.counts() + torch.bincount(self.indices, minlength=self.shape[0])  # of A and of Aᵀ, in each row
+        parts = [self._both_ways(rows) for rows in row_tiles(entries, FIXED_SORTED)]
+        counts, indices, data = (list(part) for part in zip(*parts, strict=True))
+        del parts
+        indptr = torch.zeros_like(self.indptr)
+        torch.cumsum(torch.cat(counts), 0, out=indptr[1:])
+        columns = torch.cat(indices)
+        del indices
+        return Rows(torch.cat(data), columns, indptr)
+
+    def _both_ways(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the number of entries in some rows of A + Aᵀ, and their column indices and values, row by row."""
+        n, m = self.shape[0], rows.stop - rows.start
+        first, last = int(self.indptr[rows.start]), int(self.indptr[rows.stop])
+        other = self._entries_in_columns(rows)
+        row = torch.searchsorted(self.indptr, other, right=True) - 1
+        own = torch.arange(m, device=self.device).repeat_interleave(
+            self.indptr[rows.start : rows.stop + 1].diff(), output_size=last - first
+        )
+        key = torch.cat([own * n + self.indices[first:last], (self.indices[other].long() - rows.start) * n + row])
+        del own, row
+        key, order = key.sort(stable=True)
+        value = torch.cat([self.data[first:last], self.data[other]])[order]
+        del order, other
         is_first = torch.ones(len(key), dtype=torch.bool, device=key.device)
         torch.ne(key[1:], key[:-1], out=is_first[1:])
         value[:-1] += value[1:].masked_fill(is_first[1:], 0.0)  # a pair occurs once or twice
         key, value = key[is_first], value[is_first]
         row = key // n
-        indptr = torch.searchsorted(row, torch.arange(n + 1, device=self.device))
-        return Rows(value, (key - row * n).int(), indptr)
+        ends = torch.searchsorted(row, torch.arange(m + 1, device=self.device))
+        return ends.diff(), (key - row * n).int(), value
+
+    def _entries_in_columns(self, columns: slice) -> torch.Tensor:
+        """Return the positions of the stored entries whose column index is in a range, in ascending order."""
+        parts = []
+        for start in range(0, self.nnz, FIXED_SEARCH_TILE):
+            indices = self.indices[start : start + FIXED_SEARCH_TILE]
+            parts.append(((indices >= columns.start) & (indices < columns.stop)).nonzero()[:, 0] + start)
+        return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64, device=self.device)
 
     def permuted(self, order: torch.Tensor) -> Rows:
         """Return A[order][:, order] for this matrix A; the entries of each row stay in their stored order."""
@@ -103,9 +133,15 @@ class Rows:
         counts = self.counts()[order]
         indptr = torch.zeros_like(self.indptr)
         torch.cumsum(counts, 0, out=indptr[1:])
-        shift = (self.indptr[:-1][order] - indptr[:-1]).repeat_interleave(counts, output_size=self.nnz)
-        source = shift.add_(torch.arange(self.nnz, device=self.device))
-        return Rows(self.data[source], position[self.indices[source].long()], indptr)
+        shift = self.indptr[:-1][order] - indptr[:-1]
+        data, indices = torch.empty_like(self.data), torch.empty_like(self.indices)
+        for rows in row_tiles(counts, FIXED_SORTED):
+            first, last = int(indptr[rows.start]), int(indptr[rows.stop])
+            source = shift[rows].repeat_interleave(counts[rows], output_size=last - first)
+            source += torch.arange(first, last, device=self.device)
+            torch.index_select(self.data, 0, source, out=data[first:last])
+            indices[first:last] = position[self.indices[source]]
+        return Rows(data, indices, indptr)
 
     def __getstate__(self) -> dict[str, Any]:
         arrays = {name: getattr(self, name).cpu().numpy() for name in ("data", "indices", "indptr")}
@@ -114,3 +150,15 @@ class Rows:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parts = (as_tensor(state[name]).to(available_device(state["device"])) for name in ("data", "indices", "indptr"))
         self.__init__(*parts)  # type: ignore[misc]
+
+
+def row_tiles(counts: torch.Tensor, most: int) -> list[slice]:
+    """Return slices of consecutive rows with at most `most` entries each, or one row; row i has `counts[i]` entries."""
+    ends = counts.cumsum(0)
+    tiles, start, used = [], 0, 0
+    while start < len(counts):
+        stop = int(torch.searchsorted(ends, used + most, right=True))
+        stop = min(max(stop, start + 1), len(counts))
+        tiles.append(slice(start, stop))
+        start, used = stop, int(ends[stop - 1])
+    return tiles

@@ -63,10 +63,10 @@ class TakesSteps(Protocol):
         """Return the compiled kernel of edges with b = −1."""
         ...
 
-    def steady_mesh(self, kernel: Kernel, Y: Array, charged: bool) -> SteadyMesh | None:
-        """Return the mesh of the next field of Y; None if something else than a field must be computed first.
+    def steady_mesh(self, kernel: Kernel, Y: Array, charges: Array | None) -> SteadyMesh | None:
+        """Return the mesh of the next fields of Y, which meets the tolerance; None if Y is not finite.
 
-        `charged` is True if the charges are given, and False if every charge is 1.
+        The charges are those of the field; None if every charge is 1.
         """
         ...
 
@@ -78,8 +78,8 @@ class TakesSteps(Protocol):
 class FusedSteps:
     """Takes planned steps in the core: edges, field, momentum and centring, without Python between them.
 
-    Maps have the same bytes as with single steps. Steps that do more are left to the optimiser: where the tolerance
-    must be checked, where the mesh changes, and where the map is not finite or too narrow.
+    Maps have the same bytes as with single steps. A call of the core ends where the tolerance must be checked or the
+    mesh changes. Steps of a map that is not finite or too narrow are left to the optimiser.
     """
 
     SLICE = 0.1  # seconds after which a call returns to Python, for signals and other threads; chosen
@@ -109,7 +109,7 @@ class FusedSteps:
         The state is replaced in one statement, so that an interrupted run has a complete one.
         """
         force, engine, charged = plan.force, self._engine, plan.force.charges is not None
-        if (mesh := engine.steady_mesh(force.apart, state.U, charged)) is None:
+        if (mesh := engine.steady_mesh(force.apart, state.U, force.charges)) is None:
             return 0
         charges = np.empty((0, 2)) if force.charges is None else force.charges
         moving = {name: np.array(getattr(state, name), order="C") for name in ("U", "velocity", "gain")}

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
-from ..linalg.pca import one_blas_thread, run_on_threads
+from ..arrays.csr import run_on_threads
+from ..linalg.pca import one_blas_thread
 from ..methods.estimator import threads
 from ..progress import advance_callback, stage
 from .checks import check_embedding, check_k, check_pair

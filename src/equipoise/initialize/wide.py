@@ -10,7 +10,7 @@ from ..inputs import Input
 from .spectral import spectral
 
 # Extents of the maps, largest |coordinate| in kernel lengths. Measured with double-kernel PCA on 1000 points of a Swiss
-# roll, an S-curve, digits, MNIST, Fashion-MNIST and on iris: of 1, 3, 10 and 30 these two reach the lowest losses.
+# roll, an S-curve, digits, MNIST, Fashion-MNIST and on iris: of 1, 3, 10 and 30 these two reached the lowest losses.
 EIGENMAP_EXTENT = 10.0
 PRINCIPAL_EXTENT = 3.0
 # Error of an eigenvalue. With 1e-4, as for small maps, errors of the eigenvectors exceed the distances between

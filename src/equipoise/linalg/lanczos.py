@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from .._plural import plural
-from .._types import Array
+from .._types import Array, Matrix
 from ..arrays.namespace import array_like, array_namespace, device_of, on_device_of, to_float64, to_numpy
 from .eigen import DENSE, RESTARTS, SMALL
 from .pca import fix_signs, top_eigenvectors
 
 BASIS = 40  # minimum size of the basis: twice ARPACK's for few eigenvectors, because it grows by blocks; chosen
 WIDTH = 4  # maximum width of a block; chosen
+DEPENDENT = 1e-6  # smallest ratio of the pivots of a Cholesky factorisation: its square is far above rounding; chosen
 EXACT = 1e-13  # tolerance of the residuals in float64, relative to the norm; products are accurate to 1e-16
 
 Product = Callable[[Any], Any]  # A U for U (n, b)
@@ -58,6 +59,30 @@ def start_block(n: int, b: int, like: Any) -> Any:
     return _constant(like, np.random.RandomState(0).standard_normal((n, b)))
 
 
+def bottom(A: Matrix, null: Array, d: int, tol: float, device: str) -> tuple[Array, Array]:
+    """Return the d smallest eigenvalues of a sparse A, ascending, and unit eigenvectors (n, d), found on a device.
+
+    A (n, n) is a symmetric, positive semidefinite SciPy CSR matrix with A @ null = 0 for the orthonormal columns of
+    `null` (n, c); eigenvectors in their span are excluded. Lanczos multiplies by bI − A only, where b is an upper bound
+    on the eigenvalues, in float64; the residuals are at most `tol` times b. NotConverged is raised after `RESTARTS`
+    restarts.
+    """
+    import torch
+
+    from ..arrays.device_csr import Rows
+
+    rows, bound = Rows.of(A, torch.device(device), torch.float64), float(abs(A).sum(axis=1).max())
+    N = on_device_of(rows.data, np.ascontiguousarray(null))
+
+    def multiply(U: Any) -> Any:
+        U = U - N @ (N.T @ U)
+        U = bound * U - rows @ U
+        return U - N @ (N.T @ U)
+
+    values, V = lanczos(multiply, start_block(A.shape[0], WIDTH, rows.data), d, tol, RESTARTS)
+    return bound - values, to_numpy(V)
+
+
 def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) -> tuple[Array, Any]:
     """Return the d largest eigenvalues, descending, of a symmetric operator, and unit eigenvectors (n, d).
 
@@ -71,15 +96,14 @@ def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) ->
     size = b * -(-max(2 * d + 1, BASIS) // b)
     V = xp.empty((size, n), dtype=start.dtype, device=device_of(start))  # orthonormal rows
     H = np.zeros((size, size))  # V A Vᵀ
-    Q, retained = xp.linalg.qr(start)[0], 0
+    Q, retained = _qr(start)[0], 0
     for _ in range(restarts):
         for j in range(retained, size, b):
             block, basis = slice(j, j + b), V[: j + b, :]
             V[block, :] = Q.T
             residual, h = _orthogonalize(multiply(Q), basis)
             H[: j + b, block], H[block, : j + b] = h, h.T
-            Q, R = xp.linalg.qr(residual)
-            last = to_numpy(to_float64(R))
+            Q, last = _qr(residual)
             exhausted = np.abs(last.diagonal()) <= 10 * float(xp.finfo(V.dtype).eps) * np.abs(H).max()
             if exhausted.any():  # the basis is invariant under A in these directions: continue with new ones
                 Q = _replace_columns(Q, exhausted, xp.roll(start, j + 1, axis=0), basis)
@@ -99,6 +123,35 @@ def _constant(like: Any, values: Array) -> Any:
     """Return `values` as a contiguous array with the library, the device and the precision of `like`."""
     values = np.ascontiguousarray(values)
     return array_namespace(like).asarray(array_like(like, values), dtype=like.dtype)
+
+
+def _qr(U: Any) -> tuple[Any, Array]:
+    """Return Q (n, b) with orthonormal columns and upper triangular R (b, b), in float64 and host memory: U = Q R.
+
+    Householder's method takes milliseconds for long columns on a GPU. There, R is the Cholesky factor of UᵀU, and the
+    procedure is repeated with Q (Yamamoto et al. 2015), unless the columns of U are nearly dependent.
+    """
+    xp = array_namespace(U)
+    factors = _cholesky_qr(U) if getattr(U, "is_cuda", False) else None
+    if factors is None:
+        Q, R = xp.linalg.qr(U)
+        factors = Q, to_numpy(to_float64(R))
+    return factors
+
+
+def _cholesky_qr(U: Any) -> tuple[Any, Array] | None:
+    """Return Q and R of `_qr` by two Cholesky factorisations; None if the columns of U are nearly dependent."""
+    xp, Q, R = array_namespace(U), to_float64(U), np.eye(U.shape[1])
+    for _ in range(2):
+        try:
+            factor = np.linalg.cholesky(to_numpy(Q.T @ Q))
+        except np.linalg.LinAlgError:
+            return None
+        diagonal = factor.diagonal()
+        if not diagonal.min() > DEPENDENT * diagonal.max():  # also if they are not numbers
+            return None
+        Q, R = Q @ _constant(Q, np.linalg.inv(factor).T), factor.T @ R
+    return xp.astype(Q, U.dtype, copy=False), R
 
 
 def _orthogonalize(U: Any, V: Any) -> tuple[Any, Array]:

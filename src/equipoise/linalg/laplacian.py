@@ -10,7 +10,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .._types import Array, Matrix
-from ..arrays.csr import dense, entry_rows, is_on_device, make_csr, row_sums
+from ..arrays.csr import dense, entry_rows, is_on_device, make_csr, row_sums, times_vector
 from ..arrays.namespace import array_namespace, at_least, is_numpy, to_float64
 from .eigen import SMALL
 from .pca import fix_signs, top_eigenvectors
@@ -52,7 +52,9 @@ class NormalizedAffinities:
         """
         W, inverse, trivial = self._single
         U = U - trivial[:, None] * (trivial @ U)
-        U = inverse[:, None] * (W @ (inverse[:, None] * U))
+        V = inverse[:, None] * U
+        one = sparse.issparse(W) and V.shape[1] == 1
+        U = inverse[:, None] * (times_vector(W, V[:, 0])[:, None] if one else W @ V)
         return U - trivial[:, None] * (trivial @ U)
 
     def matrix(self) -> Matrix:

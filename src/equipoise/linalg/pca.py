@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 from .._types import Array
+from ..arrays.csr import current_threads, run_on_threads
 from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy, normal_like
 
 _IMPORTED_IN = os.getpid()  # the process that imported the package
@@ -154,47 +155,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_limit_torch_after_fork)
 
 
-def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
-    """Call work(item) for each item on up to n_threads threads, one of which is the calling thread.
-
-    Fewer threads are used if the system refuses to start more. After an exception no further item is started, and the
-    exception is raised when the threads have ended.
-    """
-    left, lock, errors = iter(range(len(items))), Lock(), list[BaseException]()
-
-    def run() -> None:
-        while not errors:
-            with lock:
-                i = next(left, None)
-            if i is None:
-                return
-            try:
-                work(items[i])
-            except BaseException as error:
-                errors.append(error)
-
-    started: list[Thread] = []
-    try:
-        for _ in range(min(n_threads, len(items)) - 1):
-            started.append(Thread(target=run))
-            try:
-                started[-1].start()
-            except RuntimeError:  # no memory for its stack, or too many threads
-                started.pop()
-                break
-        run()
-        for thread in started:
-            thread.join()
-    except BaseException as error:  # Ctrl-C between items
-        errors.append(error)
-        for thread in started:
-            if thread.is_alive():
-                thread.join()
-        raise
-    if errors:
-        raise errors[0]
-
-
+FIXED_PCA_ROWS = 4096  # rows of a block; the last digits of the components depend on it
 JITTER = 0.01  # standard deviation of the noise, relative to the spread: just enough to separate duplicates
 
 
@@ -215,11 +176,44 @@ def principal_components(X: Array, d: int, rng: np.random.RandomState | None) ->
     -------
     Y : ndarray of shape (n, d)
     """
-    X = X - X.mean(axis=0)
-    X /= max(np.abs(X).max(), np.finfo(np.float64).tiny)
     with one_blas_thread():
-        scores = principal_scores(X, d)
-    return finish(scores, d, rng)
+        if X.shape[1] <= X.shape[0]:
+            return finish(_scores_by_blocks(X, d), d, rng)
+        X = X - X.mean(axis=0)
+        X /= max(np.abs(X).max(), np.finfo(np.float64).tiny)
+        return finish(principal_scores(X, d), d, rng)
+
+
+def _scores_by_blocks(X: Array, d: int) -> Array:
+    """Return the coordinates (n, d) of the rows of X (n, D), D <= n, along their principal axes, up to a factor.
+
+    Blocks of rows are centred and scaled on `current_threads()` threads, and their sums are added in order.
+    """
+    n, D = X.shape
+    blocks = [slice(start, min(start + FIXED_PCA_ROWS, n)) for start in range(0, n, FIXED_PCA_ROWS)]
+    sums, extremes = np.empty((len(blocks), D)), np.empty((len(blocks), 2, D))
+
+    def measure(b: int) -> None:
+        rows = X[blocks[b]]
+        sums[b], extremes[b] = rows.sum(axis=0), (rows.min(axis=0), rows.max(axis=0))
+
+    run_on_threads(measure, range(len(blocks)), current_threads())
+    mean = sums.sum(axis=0) / n
+    scale = max(float(np.abs(extremes - mean).max()), np.finfo(np.float64).tiny)
+    products, scores = np.empty((len(blocks), D, D)), np.empty((n, min(d, D)))
+
+    def multiply(b: int) -> None:
+        rows = (X[blocks[b]] - mean) / scale
+        products[b] = rows.T @ rows
+
+    run_on_threads(multiply, range(len(blocks)), current_threads())
+    axes = top_eigenvectors(products.sum(axis=0), d)[1]
+
+    def project(rows: slice) -> None:
+        scores[rows] = ((X[rows] - mean) / scale) @ axes
+
+    run_on_threads(project, blocks, current_threads())
+    return scores
 
 
 def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState | None) -> Array:

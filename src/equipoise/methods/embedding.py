@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
-from ..arrays.csr import on_host
+from ..arrays.csr import on_host, on_threads
 from ..arrays.namespace import check_random_state, is_auto, is_tensor, main_array, on_device_of, to_numpy
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
@@ -234,7 +234,7 @@ class Embedding(Estimator):
     @accepts_cupy
     def problem(self, X: Any, y: Any = None) -> ForceProblem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces and an initial map."""
-        with one_blas_thread(), self._explain_out_of_memory(X):
+        with one_blas_thread(), on_threads(self._n_threads()), self._explain_out_of_memory(X):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
@@ -322,15 +322,15 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
-        shown = progress.shown(check_verbose(self.verbose))
-        with one_blas_thread(), lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
+        show, jobs = progress.shown(check_verbose(self.verbose)), on_threads(self._n_threads())
+        with one_blas_thread(), jobs, lock_checkpoints(self.callbacks), show as display, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_, self.engine_ = problem.knn_recall, problem.engine_name
             if self.verbose:
                 print_description(problem)
             try:
-                problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])
+                problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not display else [])])
             finally:
                 self._set_fitted(problem)
         report_remaining_gain(problem, self.n_iter, self.verbose)
@@ -373,8 +373,7 @@ class Embedding(Estimator):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
-        check_placed(Y)
-        given = main_array(X)
+        Y, given = check_placed(Y), main_array(X)
         return on_device_of(given, Y) if is_tensor(given) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:

@@ -20,37 +20,48 @@ if TYPE_CHECKING:
 
 Part = tuple[str, Callable[[], None]]  # the name of some kernels, and a function that launches them, for `prepare`
 N = 4096  # points in recorded launches; the kernels do not depend on it
-COLUMNS = (16, 32, 64, 128, 256, 512, 1024)  # of the tables whose kernels `compile_all` compiles
-NEIGHBORS = (32, 64, 128, 256)  # of the points whose kernels it compiles
+COLUMNS = (15, 16, 31, 32, 63, 64, 127, 128)  # every kind of table for `search`, for `compile_all`
+NEIGHBORS = (15, 32, 64, 128, 256)  # of the points whose kernels it compiles
 RULE = 0.1, 0.2, 0.8, 0.5, 0.01, 5.0  # numbers of a rule in recorded launches
 
 
 def prepare_fit(data: Input, k: int, d: int) -> None:
     """Begin to compile the kernels of a map in d dimensions on a GPU, from k neighbours of each point."""
     from ..arrays.triton_kernels import prepare
-    from ..neighbors.gpu import FEW
+    from ..neighbors.gpu import FEW, MOST
 
-    if data.on_device and data.n >= FEW:
-        prepare(*search(data.limit))
+    if data.on_device and data.n >= FEW and k <= MOST:
+        prepare(*search(data.limit, k))
     prepare(*perplexity_of(k))
     if d <= 3:
         prepare(*descent(d))
 
 
 def compile_all() -> list[Future[Variant]]:
-    """Begin to compile the kernels of maps in 1, 2 and 3 dimensions of tables with up to 1,024 columns."""
+    """Begin to compile the kernels of maps in 1, 2 and 3 dimensions, of tables with any number of columns."""
     from ..arrays.triton_kernels import compile_recorded
 
-    parts = [*map(descent, (2, 1, 3)), *map(search, COLUMNS), *map(perplexity_of, NEIGHBORS)]
+    searches = [search(D, k) for D in COLUMNS for k in NEIGHBORS]
+    parts = [*map(descent, (2, 1, 3)), *searches, *map(perplexity_of, NEIGHBORS), *map(near_field, (2, 1, 3))]
     return [variant for part in parts for variant in compile_recorded(*part)]
 
 
-def search(D: int) -> Part:
-    """Return the kernels of a neighbour search among points with D columns."""
-    from ..neighbors import sieve_triton
+def search(D: int, k: int) -> Part:
+    """Return the kernels of a search for k neighbours among points with D columns.
 
-    columns = sieve_triton.padded(D)
-    return f"search among {columns} columns", lambda: sieve_triton.launch_on_meta(columns)
+    They depend on whether D is padded, on whether it is padded to 16, 32, 64 or more, and on the room for neighbours.
+    """
+    from ..neighbors import blocks_triton, centers_triton
+    from ..neighbors.gpu import PRECISIONS
+    from ..neighbors.gpu_blocks import BLOCK, padded
+
+    def launch() -> None:
+        centers_triton.launch_on_meta(D)
+        blocks_triton.launch_on_meta(columns, k, BLOCK, PRECISIONS[0])
+
+    columns, room = padded(D), blocks_triton.room_for(k)
+    kind = f"{min(columns, 128)} {'whole' if columns == D else 'padded'} columns"
+    return f"search among {kind} for {room} neighbours", launch
 
 
 def perplexity_of(k: int) -> Part:
@@ -64,6 +75,11 @@ def perplexity_of(k: int) -> Part:
 def descent(d: int) -> Part:
     """Return the kernels of a descent in d = 1, 2 or 3 dimensions."""
     return f"descent in {d} dimensions", lambda: launch_descent(d)
+
+
+def near_field(d: int) -> Part:
+    """Return the kernels of a near field in d = 1, 2 or 3 dimensions."""
+    return f"near field in {d} dimensions", lambda: launch_near_field(d)
 
 
 def launch_perplexity(k: int) -> None:
@@ -124,3 +140,19 @@ def launch_descent(d: int) -> None:
     fused.direct(Y, Y, empty(N, 2), table, True)
     for dtype in precisions:
         field(dtype, empty(N, 2))
+
+
+def launch_near_field(d: int) -> None:
+    """Launch the kernels of a near field in d dimensions, for `prepare`: in small and large meshes, without charges."""
+    import torch
+
+    from ..arrays.triton_kernels import META
+    from ..engines.torch import near_triton
+
+    Y, box, counts = (torch.empty(shape, device=META) for shape in ((N, d), (2, d), (1, 4)))
+    whole = torch.empty(N, dtype=torch.int64, device=META)
+    look = SimpleNamespace(ends=(0.0, 1.0), scale=1.0, first=0, segments=counts)
+    cells = SimpleNamespace(Y=Y, amounts=None, start=whole.int(), rank=whole)
+    for dtype in (torch.int16, torch.int32):
+        near = SimpleNamespace(half=[1.0] * d, sides=(8,) * d, radius=1.0, dtype=dtype, lookup=look)
+        near_triton.sums(near, cells, None, near_triton.cells(near, Y, box))

@@ -21,7 +21,7 @@ from ..affinities.feature_kernels import (
     kernel_input,
     new_feature_weights,
 )
-from ..arrays.csr import entry_rows, make_csr, symmetrized
+from ..arrays.csr import entry_rows, make_csr, on_host, symmetrized
 from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
 from ..geometry import Orthonormal
@@ -149,7 +149,7 @@ class LLE(ClassicalEmbedding):
         stage("weights")
         if (X := data.coordinates) is not None:
             new = None if rows is None else data.scaled(rows)
-            return lle.lle_weights(data.scaled(X), neighbors, rows=new, reg=float(self.reg))
+            return on_host(lle.lle_weights(data.scaled(X), neighbors, rows=new, reg=float(self.reg)))
         new = None if rows is None else data.squared_to_all(rows)
         return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=float(self.reg))
 
@@ -187,8 +187,8 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W
 
     subject to YᵀDY = (tr D) I and Σ D_ii y_i = 0, where the diagonal matrix D contains the row sums of W. With
-    engine="torch", which needs dense tables, the neighbours are found on the device; the eigenvectors and the flow are
-    computed on the CPU.
+    engine="torch", which needs dense tables, the neighbours are found on the device, and so are the eigenvectors if it
+    is a GPU; the flow is computed on the CPU.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         W, recall = self._graph(data)
         A, root = normalized_laplacian(W)
-        objective = TraceQuotient(A, root, W)
+        objective = TraceQuotient(A, root, W, self._device(X))
         _warn_disconnected("LaplacianEigenmaps", objective.components)
         return Model(data, objective, Orthonormal(root), recall)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from ..arrays.blocks import FIXED_SEARCH_TILE, FIXED_TILE
 from ..arrays.tiles import in_tiles
 
 SPARE = 16  # candidates beyond k found by products; differences then select the k nearest; chosen
@@ -65,12 +66,15 @@ def nearest(
         return rows[found[:, k - 1] > others]
 
     parts: list[torch.Tensor] = []
+    tile = FIXED_SEARCH_TILE if X.is_cuda else FIXED_TILE
     queries, size = torch.arange(m, device=X.device), n + width * ((1 + independent) * X.shape[1] + 8)
     norms = X.square().sum(dim=1)
-    in_tiles(m, size, lambda part: parts.append(compare(queries[part], Q, X, norms)))
+    in_tiles(m, size, lambda part: parts.append(compare(queries[part], Q, X, norms)), tile)
     uncertain = torch.cat(parts)
     if len(uncertain) and X.dtype != torch.float64:
         Qd, Xd = Q.double(), X.double()
         double_norms = Xd.square().sum(dim=1)
-        in_tiles(len(uncertain), 2 * size, lambda part: parts.append(compare(uncertain[part], Qd, Xd, double_norms)))
+        in_tiles(
+            len(uncertain), 2 * size, lambda part: parts.append(compare(uncertain[part], Qd, Xd, double_norms)), tile
+        )
     return Found(indices, d2, 1.0)

@@ -22,9 +22,10 @@ from sklearn.metrics import pairwise_distances_chunked
 from .. import progress
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_QUERY_ROWS
+from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
-from ..linalg.pca import openmp_threads, run_on_threads
+from ..linalg.pca import openmp_threads
 from .cells import Cells, listed_for
 from .panels import QueryScan, scan
 from .sparse import SparseSearcher

@@ -22,9 +22,9 @@ from .. import _core
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
-from ..arrays.csr import make_csr
+from ..arrays.csr import make_csr, run_on_threads
 from ..arrays.namespace import check_finite
-from ..linalg.pca import on_one_blas_thread, run_on_threads
+from ..linalg.pca import on_one_blas_thread
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 # Differences of coordinates per call of the core, half a second on one thread; Ctrl-C is noticed between calls.

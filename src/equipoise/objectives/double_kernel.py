@@ -12,7 +12,16 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
-from ..arrays.csr import entries_where, entry_rows, permuted, row_sums, stored_values, sum_positive
+from ..arrays.csr import (
+    entries_where,
+    entry_rows,
+    is_on_device,
+    permuted,
+    row_sums,
+    stored_values,
+    sum_positive,
+    with_values,
+)
 from ..arrays.namespace import array_like, array_namespace, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel, Squared
@@ -40,16 +49,17 @@ class DoubleKernelLLE:
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
-        self.weights = sparse.csr_matrix(W)
+        self.weights = W if is_on_device(W) else sparse.csr_matrix(W)
         self.kernel = kernel
-        n = self.weights.shape[0]
-        self.mass = float(n)
+        self.mass = float(self.weights.shape[0])
         M = lle_matrix(self.weights)
-        self._constant = (float(M.diagonal().sum()) + 1) * _at_zero(kernel)
+        values, diagonal = stored_values(M), M.indices == entry_rows(M)
+        xp = array_namespace(values)
+        self._constant = (float(xp.sum(values[diagonal])) + 1) * _at_zero(kernel)
         # Near 0, where k is linear, the gradient is 4 M Y: a row of M is the stiffness of its point. The mean over
         # all points is used, not the maximum: the gains handle the few points that many others depend on.
-        self._stiffness = float(np.abs(M.data).sum())
-        self.affinities = M.astype(self.weights.dtype)
+        self._stiffness = float(xp.sum(xp.abs(values)))
+        self.affinities = with_values(M, xp.astype(values, self.weights.data.dtype, copy=False))
         self._pull, self._push = (signed_entries(self.affinities, sign) for sign in (-1, 1))
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:

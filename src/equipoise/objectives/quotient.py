@@ -14,7 +14,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import times_map
 from ..arrays.namespace import array_like, array_namespace, to_float64, to_numpy
 from ..engines import Engine
-from ..linalg import eigen
+from ..linalg import eigen, lanczos
 from ..linalg.pca import fix_signs
 from .base import Balance
 from .closed_form import ClosedForm
@@ -30,9 +30,13 @@ class TraceQuotient(ClosedForm):
     every point repels every other. The minimum is at the eigenvectors of the smallest eigenvalues of A other than t.
     """
 
-    def __init__(self, A: Matrix, root: Array, affinities: Matrix):
-        """Take A, t (n,) as `root`, and the affinities that define A; each axis of U has the squared norm ‖t‖²."""
-        self.A, self.root = A, root
+    def __init__(self, A: Matrix, root: Array, affinities: Matrix, device: str | None = None):
+        """Take A, t (n,) as `root`, and the affinities that define A; each axis of U has the squared norm ‖t‖².
+
+        If `device` is "cuda", the eigenvectors are computed there. Eigenvalues that are not much smaller than the
+        largest, as those of a Laplacian, need few products by A.
+        """
+        self.A, self.root, self.device = A, root, device
         self.affinities = affinities
         self._spread = float(root @ root)
         self._null = root / np.sqrt(self._spread)
@@ -72,9 +76,18 @@ class TraceQuotient(ClosedForm):
         separating = null[:, 1 : d + 1]
         values, V = np.zeros(separating.shape[1]), separating
         if V.shape[1] < d:
-            more, W = eigen.bottom(self.A, null, d - V.shape[1])
+            more, W = self._bottom(null, d - V.shape[1])
             values, V = np.concatenate([values, more]), np.column_stack([V, W])
         return values, V * np.sqrt(self._spread)
+
+    def _bottom(self, null: Array, d: int) -> tuple[Array, Array]:
+        """Return the d smallest eigenvalues of A and their eigenvectors (n, d), without those in the span of `null`."""
+        if self.device == "cuda" and len(self.root) > eigen.SMALL:
+            try:
+                return lanczos.bottom(self.A, null, d, eigen.LOOSE, self.device)
+            except lanczos.NotConverged:  # then with factors of A, on the CPU
+                pass
+        return eigen.bottom(self.A, null, d)
 
     def minimum_loss(self, values: Array) -> float:
         return float(values.sum())

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
+from ..arrays.csr import on_threads
 from ..arrays.namespace import array_namespace, morton_order, spread, to_numpy
 from ..engines import Engine
 from ..engines.base import HasLinearForce, LinearForce, StepPlan
@@ -89,7 +90,8 @@ class EngineForces:
         if not self.engine.traits.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
         order = morton_order(U)
-        self.objective = self._input_order.permuted(order)
+        with on_threads(getattr(self.engine, "n_threads", 1)):
+            self.objective = self._input_order.permuted(order)
         return order
 
     def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:

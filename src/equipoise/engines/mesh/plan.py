@@ -39,6 +39,7 @@ NODE = 16.0  # per node of the mesh: its convolution
 PAIR = 5.0  # per pair of the near field
 CLUMP = 3.0  # near pairs, relative to a uniform embedding; 1.5 to 6 were measured
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
+PARALLEL = 2**13  # nodes from which a transform is computed on several threads; chosen
 DOUBLE = 2**12, 2**14  # nodes and points up to which float64 costs little; chosen
 
 
@@ -80,7 +81,7 @@ class Transform:
     is transformed (see `split`), and the near part is summed over near pairs.
     """
 
-    def __init__(self, kernel: Kernel, plan: Plan):
+    def __init__(self, kernel: Kernel, plan: Plan, n_threads: int = 1):
         self.kernel, (self.h, self.size, self.radius, self.dtype) = kernel, plan
         h, size, radius, dtype = plan
         d2 = sum(np.ix_(*((h * np.arange(n + 1)) ** 2 for n in size)), start=np.zeros(1))
@@ -92,7 +93,8 @@ class Transform:
             inside = d2 < radius**2
             k[inside] -= split(kernel, radius).near(d2[inside])
         self.at_zero = float(k.flat[0])
-        K = fft.dctn(k - self.shift, type=1)  # the transform of the even kernel at lags −n … n
+        workers = n_threads if k.size > PARALLEL else 1
+        K = fft.dctn(k - self.shift, type=1, workers=workers)  # the transform of the even kernel at lags −n … n
         for axis, n in enumerate(size):
             omega = np.pi * np.arange(n + 1) / n
             b = SPLINE[0] + 2 * SPLINE[1] * np.cos(omega) + 2 * SPLINE[2] * np.cos(2 * omega)
@@ -274,8 +276,7 @@ def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[i
     Float64 is needed if the box is smaller than the kernel's length, because forces are then small differences of large
     values. It is also used for few points on a small mesh, because it costs little there.
     """
-    small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
-    return bool(small or max(span) < kernel.length)
+    return bool((np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]) or max(span) < kernel.length)
 
 
 def check_span(span: Array) -> None:
@@ -308,18 +309,23 @@ def span_limits(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple
     return lower * (1 + ROUNDING), upper * (1 - ROUNDING)
 
 
-def cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
-    """Return the width of the cheapest mesh and the radius of its near field, 0 if it needs no near field."""
+def cheapest(
+    kernel: Kernel, error: float, n: int, span: Array, node: float = NODE, pair: float = PAIR, smallest: float = 0.0
+) -> tuple[float, float]:
+    """Return the width of the cheapest mesh and the radius of its near field, 0 if it needs no near field.
+
+    `node` and `pair` are the costs of a node and of a near pair, and the cost assumes at least the radius `smallest`.
+    """
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:
         h = min(h, step_up(widest / 8, kernel.length))
-        plain = NODE * _nodes(span, h)
+        plain = node * _nodes(span, h)
     finest = np.log2(widest / (256 if d == 3 else 4096) / kernel.length)
     widths = kernel.length * 2 ** (np.ceil(2 * np.arange(finest, np.log2(widest / 8 / kernel.length), 0.5)) / 2)
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d]
-    pairs = n * np.minimum(n, CLUMP * n * ball * (RADIUS * widths) ** d / float(span.prod()))
-    costs = np.array([NODE * _nodes(span, width) for width in widths]) + PAIR * pairs
+    pairs = n * np.minimum(n, CLUMP * n * ball * np.maximum(RADIUS * widths, smallest) ** d / float(span.prod()))
+    costs = np.array([node * _nodes(span, width) for width in widths]) + pair * pairs
     best = int(costs.argmin())
     if plain <= costs[best]:
         return h, 0.0
@@ -340,6 +346,11 @@ def mesh_width(kernel: Kernel, error: float, d: int) -> float:
     return widths[first] if first < len(widths) else 0.0
 
 
+def kink_radius(kernel: Kernel, error: float) -> float:
+    """Return the radius whose smooth part retains a fraction `error` of a kink: 1 − χ ≈ 35 (kink/a)^8."""
+    return float(kernel.kink * (35 / error) ** (1 / 8))
+
+
 @lru_cache(maxsize=4096)
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     """Return the smallest radius of the near field for which the `pair_error` of a mesh of width h is at most `error`.
@@ -347,9 +358,8 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     Radii from 2 h to 24 h are tried. If the kernel has a kink, smaller radii are raised to a minimum that leaves the
     kink well inside the near field. If no radius is large enough, the largest is returned.
     """
-    # The smooth part retains 1 − χ ≈ 35 (kink/a)^8 of a kink.
-    minimum = kernel.kink * (35 / error) ** (1 / 8)
-    radii = [max(cells * h, minimum) for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0)]
+    kink = kink_radius(kernel, error)
+    radii = [max(cells * h, kink) for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0)]
     first = bisect_left(radii, True, key=lambda a: pair_error(kernel, h, min(d, 2), a) <= error)
     return radii[min(first, len(radii) - 1)]
 
@@ -358,9 +368,8 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
 def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
     """Return the relative root-mean-square error of pair forces on a mesh of width h, with a near field up to `radius`.
 
-    The error is measured with four sources, one at a time at a random position in a cell, and with targets distributed
-    uniformly in a box. A radius of 0 means no near field. If the force is 0 at all targets, the error is infinite
-    without a near field, and 0 with one.
+    The error is measured with four sources, one at a time at a random position in a cell, and with targets uniformly in
+    a box. A radius of 0 means no near field: if the force is 0 at all targets, the error is then infinite, otherwise 0.
     """
     nodes = 40
     transform = Transform(kernel, Plan(h, (nodes,) * d, radius, np.float64))

@@ -15,9 +15,9 @@ from scipy import fft
 
 from ... import _core
 from ..._types import Array
+from ...arrays.csr import run_on_threads
 from ...geometry import HyperbolicPairs
 from ...kernels import Kernel
-from ...linalg.pca import run_on_threads
 from ..cpu import charge_columns
 from ..tables import Table, tabulate
 from .plan import CLUMP, ORDER, PADDING, RADIUS, SPLINE, mesh_width, near_radius, needs_float64, split, step_up

@@ -15,6 +15,13 @@ from ...arrays.device_csr import Rows
 from ...arrays.namespace import is_tensor, to_numpy
 from .replay import CudaGraph
 
+Concurrently = Callable[[Callable[[], Any], Callable[[], Any]], tuple[Any, Any]]
+
+
+def in_turn(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+    """Return the results of two functions, called one after the other."""
+    return first(), second()
+
 
 def like_input(like: Any, result: torch.Tensor) -> Any:
     """Return the result as a tensor if `like` is a tensor, otherwise as a NumPy array in float64."""
@@ -51,7 +58,7 @@ class DevicePlacement:
         return to_numpy(mask).nonzero()[0]
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        return self._graph.concurrently(first, second) if self._graph.recording else (first(), second())
+        return self._graph.concurrently(first, second) if self._graph.recording else in_turn(first, second)
 
 
 class DeviceSource:
@@ -63,10 +70,12 @@ class DeviceSource:
         Lowest and highest corner of the bounding box.
     amounts : tensor (n, m) or None
         The charges; None if every charge is 1.
+    concurrently : callable
+        Calls two independent functions, as `Placement.concurrently` does; by default one after the other.
     """
 
-    def __init__(self, Y: torch.Tensor, charges: torch.Tensor | None):
-        self.Y = Y.contiguous()
+    def __init__(self, Y: torch.Tensor, charges: torch.Tensor | None, concurrently: Concurrently = in_turn):
+        self.Y, self.concurrently = Y.contiguous(), concurrently
         self.charged = charges is not None
         self.shape = (len(Y),) if charges is None else tuple(charges.shape)
         self._charges = None if charges is None else charges.reshape(len(Y), -1)

@@ -9,6 +9,7 @@ import torch
 from ...arrays.device_csr import Rows
 from ...arrays.tiles import in_tiles
 from .lookup import Lookup
+from .partners import WIDEST
 
 
 def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[Any, torch.Tensor]:
@@ -22,6 +23,10 @@ def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -
         from . import fused  # Triton comes only with PyTorch for GPUs
 
         return fused.edges(Y.contiguous(), A, kernel, potential)
+    if Y.is_cuda and d <= WIDEST:
+        from . import wide_triton as wide
+
+        return wide.edges(Y.contiguous(), A, kernel, potential)
     psi = torch.zeros((), dtype=torch.float64, device=Y.device)
     force = torch.empty_like(Y)
 

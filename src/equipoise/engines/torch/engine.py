@@ -22,39 +22,29 @@ from ..base import Field, Traits
 from ..cpu import StoredEdges
 from ..exact import Exact
 from ..mesh.mesh_engine import MeshEngine, Solution, ToleranceRecord
-from ..mesh.plan import Plan, check_span, mesh_size, mesh_width, needs_float64, rungs_of, span_of
+from ..mesh.plan import Plan, check_span
 from ..sampled import HIGH_CROSSOVER
 from ..tables import kernel_table
 from .device_arrays import DevicePlacement, DeviceSource, like_input
+from .device_plan import DIRECT, RUNGS, SAMPLED, device_plan, extent_limits, rungs_with_room
 from .direct import Direct
 from .edges import stored_edges
 from .lookup import Lookup
 from .particle_mesh import ParticleMesh
-from .partners import Partners
+from .partners import WIDEST, Partners
 from .replay import CudaGraph, PlannedSteps
 
-# Maximum number of nodes of a mesh. Beyond it, the FFT of the padded mesh would fill the memory, and direct sums are
-# used instead. Chosen.
-NODES = 2**24
-PAIRS_PER_NODE = 4  # pairs of a direct sum that cost as much as a node of the mesh; chosen
-# A mesh has room for the embedding to grow, in 1, 2 and 3 dimensions: up to ROOM times for a small embedding, less if a
-# side would have more than SIDES nodes, but at least MIN_ROOM times. Chosen: a new mesh costs as much as 20 steps, a
-# wider one makes each step slower.
-ROOM, SIDES, MIN_ROOM = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
-CELLS = 8  # minimum number of mesh cells along the widest side of an embedding
-SHRUNK = 4  # factor by which an embedding may shrink before it gets a smaller mesh
 TARGETS = 256  # new points whose field is computed at once on the CPU; chosen
-DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)  # used instead of a mesh
 
 
 @tagged("engines.torch.Torch")
 class Torch(MeshEngine):
     """An engine in PyTorch that sums edges over the stored entries of a matrix and computes the field on a mesh.
 
-    Field: unlike engine="grid", this engine does not split kernels into a smooth part and a near part. If no mesh
-    resolves the kernel, or if the mesh would be too large or cost more than direct sums, the field is summed over all
-    pairs. In more than three dimensions there is no mesh: the field is sampled, as by engine="sampled", if there are
-    many points (see `sum_exactly`), and otherwise summed over all pairs.
+    Field: as by engine="grid", a kernel too sharp for an affordable mesh is split into a smooth part, on the mesh, and
+    a near part, summed over near pairs. If the mesh would be too large or cost more than direct sums, the field is
+    summed over all pairs. In more than three dimensions there is no mesh: the field is sampled, as by engine="sampled",
+    if there are many points (see `sum_exactly`), and otherwise summed over all pairs.
 
     Edges: they are summed on the CPU, as by engine="exact", if Y is a NumPy array and either Y is in float64 or A is
     dense. Edges to new points are always summed on the CPU.
@@ -79,7 +69,7 @@ class Torch(MeshEngine):
 
     traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
     pairs: Pairs | None = None  # flat space only
-    RUNGS = 16
+    RUNGS = RUNGS
     MOVED = RUNGS // 2  # the same factor as on the CPU
     CHECK = 100
     cache = 8  # a mesh and direct sums for each kernel of a loss, current and previous
@@ -170,7 +160,8 @@ class Torch(MeshEngine):
         return self.placement.to_device(array, np.float32)
 
     def _source(self, Y: Any, charges: Any) -> DeviceSource:
-        return DeviceSource(self._to_float32(Y), None if charges is None else self._to_float32(charges))
+        amounts = None if charges is None else self._to_float32(charges)
+        return DeviceSource(self._to_float32(Y), amounts, self.placement.concurrently)
 
     def _on_device(self, A: Matrix) -> Rows:
         """Return a CSR matrix on the device, cached as long as A exists."""
@@ -186,6 +177,8 @@ class Torch(MeshEngine):
         embedding no longer fits its mesh. In more than three dimensions there is no mesh, and nothing is planned.
         """
         if source.Y.shape[1] > 3:
+            if self._graph.recording:
+                self._graph.flag_narrow(source.box)
             return self._cached_transform(kernel, DIRECT if self._always is None else SAMPLED)
         record = self._record(kernel, source.charged, source.Y.shape[1])
         if self._graph.recording:
@@ -204,7 +197,7 @@ class Torch(MeshEngine):
         check_span(span)
         outside = not record.rungs or not self._inside(kernel, record, span)
         if outside:
-            record.rungs = self._rungs(kernel, span.astype(np.float64), record.level)
+            record.rungs = rungs_with_room(kernel, self._pair_error(record.level), span.astype(np.float64))
         if due := self._check_due(record, record.rungs, record.checked):
             record.fields, record.checked = 0, record.rungs
             self._meet_tolerance(kernel, source, record)
@@ -216,10 +209,14 @@ class Torch(MeshEngine):
     def replayable(self, n: int, count: int) -> tuple[list[Any] | None, list[tuple[int, ...]], int]:
         """Return the meshes planned for n points, their rungs, and how many steps to replay before the next check.
 
-        The number is at most `count`. If a field is computed by direct sums, no step can be replayed: return None, an
-        empty list and 0.
+        The number is at most `count`. In more than three dimensions, the transforms that sample partners take the place
+        of meshes, and there is no check. If a field is computed by direct sums, no step can be replayed: return None,
+        an empty list and 0.
         """
         records = self._records.values()
+        if not records:  # more than three dimensions
+            sampled = [transform for (_, of), transform in self._transforms.items() if of == SAMPLED]
+            return (sampled, [], count) if sampled else (None, [], 0)
         meshes = [self._planned(kernel, n, r.rungs, r) for (kernel, *_), r in self._records.items()]
         if any(isinstance(mesh, Direct) for mesh in meshes):
             return None, [], 0
@@ -241,20 +238,9 @@ class Torch(MeshEngine):
         source = self._source(U, None)
         return any([self._update_plan(kernel, source, record) for (kernel, *_), record in self._records.items()])
 
-    def _rungs(self, kernel: Kernel, span: Array, level: int) -> tuple[int, ...]:
-        """Return the sides, as rungs, of a box in which an embedding with sides `span` has room to grow."""
-        d, widest = len(span), float(span.max())
-        h = min(mesh_width(kernel, self._pair_error(level), d), widest / CELLS)
-        room = min(ROOM[d], max(MIN_ROOM, SIDES[d] * h / widest)) if h > 0 else MIN_ROOM
-        return rungs_of(span, kernel.length, self.RUNGS, room)
-
     def _limits(self, kernel: Kernel, record: ToleranceRecord) -> tuple[tuple[float, ...], float]:
-        """Return the maximum length of each side of the embedding, and the minimum length of its widest side.
-
-        Outside these limits, the embedding needs a new mesh.
-        """
-        sides = tuple(float(np.float32(side)) for side in span_of(record.rungs, kernel.length, self.RUNGS))
-        return sides, float(np.float32(max(sides) / SHRUNK / ROOM[record.d]))
+        """Return the limits of the sides of the embedding outside which it needs a new mesh (see `extent_limits`)."""
+        return extent_limits(kernel, self._pair_error(record.level), record.rungs)
 
     def _inside(self, kernel: Kernel, record: ToleranceRecord, span: Array) -> bool:
         """Return whether an embedding with sides `span` fits its mesh, that is, is within the limits of `_limits`."""
@@ -262,17 +248,7 @@ class Torch(MeshEngine):
         return bool((span <= np.array(max_sides, np.float32)).all() and span.max() >= np.float32(min_widest))
 
     def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
-        h = mesh_width(kernel, error, len(span))
-        if h == 0:
-            return DIRECT
-        h = min(h, max(span) / CELLS / ROOM[len(span)] / 2 ** (1 / self.RUNGS))
-        if np.prod([s / h for s in span]) > NODES:  # if the embedding diverges, the size may overflow an integer
-            return DIRECT
-        size = mesh_size(h, span)
-        nodes = float(np.prod(size))
-        if nodes > NODES or float(n) ** 2 < PAIRS_PER_NODE * nodes:
-            return DIRECT
-        return Plan(h, size, 0.0, np.float64 if needs_float64(kernel, n, span, size) else np.float32)
+        return device_plan(kernel, error, n, span)
 
     def _make_transform(self, kernel: Kernel, of: Plan) -> Any:
         if of not in (DIRECT, SAMPLED):
@@ -289,14 +265,14 @@ class Torch(MeshEngine):
 class GraphStepper:
     """Replays optimiser steps as a CUDA graph, as long as the embedding fits its meshes.
 
-    It replays no steps on the CPU, in more than three dimensions, or if a field is computed by direct sums.
+    It replays no steps on the CPU, or if a field is computed by direct sums.
     """
 
     def __init__(self, engine: Torch, graph: CudaGraph):
         self._engine, self._graph = engine, graph
 
     def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
-        if self._graph.device.type != "cuda" or state.U.shape[1] > 3:
+        if self._graph.device.type != "cuda" or state.U.shape[1] > WIDEST:
             return 0
         taken = 0
         while True:

@@ -16,11 +16,12 @@ class Lookup:
     ----------
     table : Table
     device : torch.device
-    rational : (float, float), optional
-        (a, c) if the slope is −a/(c + d2); GPU code can then use this formula instead of the table.
+    rational : (float, float) or (float, float, float), optional
+        (a, c) if the slope is −a/(c + d2), or (a, c, k(0)) if the logarithm of the function has this slope; GPU code
+        can then use the formula instead of the table.
     """
 
-    def __init__(self, table: Table, device: torch.device, rational: tuple[float, float] | None = None):
+    def __init__(self, table: Table, device: torch.device, rational: tuple[float, ...] | None = None):
         self.rational = rational
         self.segments = torch.from_numpy(table.segments).to(device)
         self.first, self.scale = table.first, table.scale

@@ -5,7 +5,7 @@ Charges are spread to the mesh by B-splines and convolved with the kernel by FFT
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -18,8 +18,9 @@ from ...arrays.namespace import is_tensor
 from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
 from ..mesh.mesh_engine import Solution
-from ..mesh.plan import FIXED_POINT_BITS, ORDER, SPLINE, Plan
+from ..mesh.plan import FIXED_POINT_BITS, ORDER, SPLINE, Plan, split
 from .device_arrays import DeviceSource, like_input
+from .near_field import NearField
 
 LARGEST_SUM = 2.0**62  # maximum sum of integer charges on a node: int64 with a bit to spare
 FINEST = 2.0**FIXED_POINT_BITS  # maximum number of integer units in a charge of 1
@@ -29,8 +30,7 @@ COPIES = 64, 2**18  # maximum number of copies of a mesh, which reduce collision
 class ParticleMesh:
     """Computes the field of a kernel on a mesh, from the Fourier transform of the kernel.
 
-    This is `Transform` of plan.py, where the transform is explained, in PyTorch. There is no near field: the kernel is
-    not split into a smooth part and a near part.
+    This is `Transform` of plan.py, where the transform is explained, in PyTorch.
 
     Parameters
     ----------
@@ -51,7 +51,12 @@ class ParticleMesh:
             along = (of.h * torch.arange(n + 1, dtype=torch.float64, device=device)) ** 2
             d2 = d2 + along.reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         k = value_at(kernel, d2)
-        self.shift, self._at_zero = k.flatten()[-1], k.flatten()[0]  # a shift changes no force: plan.py
+        self.shift = k.flatten()[-1]  # a shift changes no force: plan.py
+        self.near = NearField(kernel, of, device) if of.radius > 0 else None
+        if self.near is not None:
+            inside = d2 < of.radius**2
+            k[inside] -= torch.from_numpy(split(kernel, of.radius).near(d2[inside].cpu().numpy())).to(device)
+        self._at_zero = k.flatten()[0]
         even = (k - self.shift).to(self.dtype)
         for axis, n in enumerate(of.size):
             lags = torch.arange(2 * n, device=device)
@@ -72,15 +77,22 @@ class ParticleMesh:
 
         Self terms are omitted if the targets are the source's own points.
         """
-        charges = source.amounts
-        phi = self._convolve(self._spread(source, charges))
+        charges, near = source.amounts, self.near
+        phi = cache(lambda: self._convolve(self._spread(source, charges)))
+        cells = None if near is None else cache(partial(near.sort, source))
 
         def solution(targets: Any) -> tuple[Any, Any]:
             own = targets is source.Y
             T = torch.as_tensor(targets).to(self.device)
-            potential, gradient = self._gather(T, source.box, phi, self._base(len(source.Y), charges, own))
+            base = self._base(len(source.Y), charges, own)
+            near_part, (potential, gradient) = source.concurrently(
+                lambda: near.sums(cells(), None if own else T.float(), source.box) if near and cells else None,
+                lambda: self._gather(T, source.box, phi(), base),
+            )
             if own and charges is not None:
                 potential -= self._at_zero * charges
+            if near_part is not None:
+                potential, gradient = potential + near_part[0], gradient + near_part[1]
             return like_input(targets, potential), like_input(targets, gradient)
 
         return solution

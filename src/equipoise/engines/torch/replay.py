@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +62,8 @@ class CudaGraph:
     def __init__(self, device: torch.device):
         self.device = device
         self.recording = False
+        self._side_streams: list[Any] = []
+        self._depth = 0  # of calls of `concurrently`
         self.free()
 
     def free(self) -> None:
@@ -85,6 +86,10 @@ class CudaGraph:
         from . import fused
 
         fused.flag_extent(box, self._flag, max_sides, max(min_widest, self._min_extent))
+
+    def flag_narrow(self, box: torch.Tensor) -> None:
+        """Set the flag if all sides of the box are shorter than the `min_extent` passed to `replay`, or not numbers."""
+        self.flag_where(~((box[1] - box[0]).amax() >= self._min_extent))
 
     def flag_where(self, mask: torch.Tensor) -> None:
         """Set the flag if any entry of a mask is true, without waiting for the device."""
@@ -116,22 +121,26 @@ class CudaGraph:
             state.iteration += taken
         return taken
 
-    @cached_property
-    def _second_stream(self) -> Any:
-        return torch.cuda.Stream()  # type: ignore[no-untyped-call]
-
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        """Return the results of two independent functions; in a recording, they are parallel branches of the graph."""
+        """Return the results of two independent functions; in a recording, they are parallel branches of the graph.
+
+        The functions may call this method again, for further branches.
+        """
         if not torch.cuda.is_current_stream_capturing():
             return first(), second()
-        current = torch.cuda.current_stream()
-        self._second_stream.wait_stream(current)
+        current, depth = torch.cuda.current_stream(), self._depth
+        if depth == len(self._side_streams):
+            self._side_streams.append(torch.cuda.Stream())  # type: ignore[no-untyped-call]
+        side = self._side_streams[depth]
+        side.wait_stream(current)
+        self._depth += 1
         try:
-            with torch.cuda.stream(self._second_stream):
+            with torch.cuda.stream(side):
                 one = first()
             other = second()
         finally:
-            current.wait_stream(self._second_stream)  # branches must join before the recording ends
+            self._depth -= 1
+            current.wait_stream(side)  # branches must join before the recording ends
         return one, other
 
     def _launch(self, count: int) -> int:
