@@ -261,8 +261,8 @@ def test_spectrum(tmp_path, monkeypatch, capsys):
 
 def test_starts(tmp_path, monkeypatch, capsys):
     losses = printed_numbers(run_example("starts.py", tmp_path, monkeypatch, capsys), "loss per point")
-    assert len(losses) == 8
-    for *starts, chosen in (losses[:4], losses[4:]):
+    assert len(losses) == 10
+    for *starts, chosen in (losses[:5], losses[5:]):
         assert chosen <= min(starts) + 0.01 and chosen < 0.7 * starts[0]
 
 

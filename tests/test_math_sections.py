@@ -250,7 +250,8 @@ def test_section_10_split_of_a_kernel(kernel):
 
 
 def test_section_10_constants():
-    assert mesh_engine.MARGIN == 0.8 and mesh_engine.CHECKED == 128 and mesh_engine.PAIRS == 2**20
+    assert (mesh_engine.MeshEngine.MARGIN, mesh_engine.Grid.MARGIN) == (0.8, 0.55)
+    assert mesh_engine.CHECKED == 128 and mesh_engine.PAIRS == 2**20
     assert 2 ** (23 - _core.TABLE_BITS) == 64  # segments of a table per octave
     kernel = kernels.StudentT()
     table = tabulate(kernel.value, kernel.slope, 0.1, 10, 0.0)

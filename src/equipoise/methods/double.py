@@ -171,22 +171,22 @@ class DKPCA(DoubleKernel):
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
         problem, data, neighborhoods = super()._build(X, y, init)
         if isinstance(problem, SeveralStarts) and init is None and _is_spectral(self.init):
-            problem.further_starts = self._wide_starts(problem, data)
+            problem.further_starts = self._wide_starts(problem, data, self._device(X) == "cuda")
         return problem, data, neighborhoods
 
-    def _wide_starts(self, problem: ForceProblem, data: Input) -> list[Array]:
+    def _wide_starts(self, problem: ForceProblem, data: Input, on_gpu: bool) -> list[Array]:
         """Return the initial maps besides the first; none on curved surfaces, whose size is fixed."""
         if self.n_init == 1 or not isinstance(problem.geometry, Flat):
             return []
         D2, _ = data.neighbors(self._neighbors(data.n), self._n_threads())
         length = problem.objective.kernel.length
         eigenmap = wide_eigenmap(D2, self.n_components, length)
-        maps = [self._map_by_umap(D2, eigenmap), eigenmap]
+        maps = [self._map_by_umap(D2, eigenmap, on_gpu), eigenmap]
         if self.n_init == 4 and data.has_principal:
             maps.append(wide_principal(data, self.n_components, length))
         return maps[: self.n_init - 1]
 
-    def _map_by_umap(self, D2: Matrix, Y0: Array) -> Array:
+    def _map_by_umap(self, D2: Matrix, Y0: Array, on_gpu: bool) -> Array:
         """Return UMAP's map of the graph of neighbours, `D2` CSR (n, n), started at Y0.
 
         With a = b = 1, UMAP's kernel is that of DKPCA, so that its maps have about the scale of DKPCA's. The number of
@@ -203,6 +203,9 @@ class DKPCA(DoubleKernel):
             b=1.0,
             init=Y0,
             n_iter=200,
+            engine="torch" if on_gpu else "auto",
+            device="cuda" if on_gpu else "cpu",
+            deterministic=self.deterministic,
             random_state=0,
             n_jobs=self.n_jobs,
         )

@@ -1,7 +1,6 @@
 """Plans the cheapest mesh for a kernel, and computes the Fourier transform of the kernel on this mesh.
 
-If a coarse mesh cannot resolve the kernel, its near part is split off and summed over near pairs. docs/math.md,
-section 10, has the equations.
+A kernel that a coarse mesh cannot resolve is split, and its near part summed over pairs (docs/math.md, section 10).
 """
 
 from __future__ import annotations
@@ -93,8 +92,7 @@ class Transform:
             inside = d2 < radius**2
             k[inside] -= split(kernel, radius).near(d2[inside])
         self.at_zero = float(k.flat[0])
-        workers = n_threads if k.size > PARALLEL else 1
-        K = fft.dctn(k - self.shift, type=1, workers=workers)  # the transform of the even kernel at lags −n … n
+        K = fft.dctn(k - self.shift, type=1, workers=n_threads if k.size > PARALLEL else 1)  # at lags −n … n
         for axis, n in enumerate(size):
             omega = np.pi * np.arange(n + 1) / n
             b = SPLINE[0] + 2 * SPLINE[1] * np.cos(omega) + 2 * SPLINE[2] * np.cos(2 * omega)
@@ -358,8 +356,8 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     Radii from 2 h to 24 h are tried. If the kernel has a kink, smaller radii are raised to a minimum that leaves the
     kink well inside the near field. If no radius is large enough, the largest is returned.
     """
-    kink = kink_radius(kernel, error)
-    radii = [max(cells * h, kink) for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0)]
+    kink, cells = kink_radius(kernel, error), (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0)
+    radii = [max(cell * h, kink) for cell in cells]
     first = bisect_left(radii, True, key=lambda a: pair_error(kernel, h, min(d, 2), a) <= error)
     return radii[min(first, len(radii) - 1)]
 
