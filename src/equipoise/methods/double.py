@@ -114,7 +114,7 @@ class DKPCA(DoubleKernel):
     The loss has minima of very different quality, and which initial map leads to the lowest depends on the data
     (docs/math.md, section 17). By default four are tried for an early phase of 100 iterations, or half of all if that
     is fewer. The best continues alone, unless the second best is within 10 %: then both run up to iteration 300, and
-    the better one continues. These are at most n_iter + 500 iterations in all.
+    the better one continues. These are at most n_iter + 500 iterations in all, besides 200 of UMAP for a start.
 
     Parameters
     ----------
