@@ -3,8 +3,8 @@
     python benchmarks/tolerance.py [--n 5000 20000] [--n-iter 250] [--seeds 3] [--threads 2]
                                    [--out benchmarks/results/tolerance.md]
 
-The data are mixtures of 30 normal clusters in 50 dimensions. The error is that of the force on 1,000 random points, drawn
-independently of those that the engine checks itself, relative to direct sums.
+The data are mixtures of 30 normal clusters in 50 dimensions. The error is that of the force on 1,000 random points,
+drawn independently of those that the engine checks itself, relative to direct sums.
 """
 
 from __future__ import annotations
