@@ -45,6 +45,7 @@ class Phases:
 
     @contextmanager
     def timed(self, title: str) -> Iterator[None]:
+        """Add the seconds of a `with` block to a phase, without those of timed calls inside it."""
         from equipoise import _core
 
         start, loops = time.perf_counter(), _core.loop_seconds()
@@ -66,6 +67,8 @@ class Phases:
         return {"seconds": self.seconds, "serial": self.serial}
 
     def wrapped(self, title: str, function: Any) -> Any:
+        """Return a function whose calls are timed."""
+
         def call(*arguments: Any, **named: Any) -> Any:
             with self.timed(title):
                 return function(*arguments, **named)

@@ -1,16 +1,20 @@
 """The GPU engine: primitives against the float64 reference, stages against a lower bound, whole fits, and the CPU.
 
+python benchmarks/gpu_cold.py X.npy --out cold.json
 python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …] [--methods NAME …]
-                         [--cells NAME X.npy COLUMNS …] [--n-cells 1000000 …]
+                         [--cells NAME X.npy COLUMNS …] [--n-cells 1000000 …] [--cold cold.json]
 
-gpu_stages.py times the stages, gpu_methods.py fits other methods than t-SNE in the plane, and gpu_cells.py makes large
-tables from the cells of `--cells`. The rates of a large copy and of a large matrix product are measured first.
+gpu_stages.py times the stages, gpu_methods.py fits other methods than t-SNE in the plane, gpu_cold.py times first fits,
+and gpu_cells.py makes large tables from the cells of `--cells`. The rates of a large copy and of a large matrix product
+are measured first.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,9 +24,11 @@ import gpu_methods
 import numpy as np
 import torch
 from gpu_cells import NOISE, PHASES, phase_row, resampled
+from gpu_cold import COLUMNS as COLD
 from gpu_stages import ITERATIONS, PERPLEXITY, STAGES, K, Stage, ceilings, method, stage_rows, stages
 from scaling import COMPONENTS, DIMENSION, SEPARATION
 
+import equipoise as eq
 from equipoise import kernels
 from equipoise.engines import Reference
 from equipoise.engines.torch.engine import Torch
@@ -48,6 +54,12 @@ benchmarks/scaling.py at decay 0.5: {COMPONENTS} Gaussians in {DIMENSION} dimens
 cytometry cells, drawn with replacement, with noise of {NOISE} standard deviations per column. The losses of the CPU and
 the GPU are each on their own neighbours, found by comparing all pairs. An **iteration** among the stages is both forces
 and the step of the optimiser, without adding the step to the map and centring it.
+"""
+COLD_NOTES = """
+Each process is fresh, and begins with no compiled kernels, those of an earlier process, or those of `equipoise info
+--warm-up`. The fits have the default parameters, and X on the device. **Libraries on disk**: before the process, the
+system was asked to drop the libraries of PyTorch, CUDA and Triton from memory. **Imports and context** is the time from
+the start of the process to the fit: imports, the context of the GPU, and X.
 """
 KERNELS = [
     kernels.StudentT(),
@@ -96,7 +108,9 @@ def checks() -> list[list[str]]:
     return rows
 
 
-def fits(X: torch.Tensor, labels: np.ndarray | None, repeats: int, **settings: Any) -> dict[str, Any]:
+def fits(
+    X: torch.Tensor, labels: np.ndarray | None, repeats: int, make: Callable[..., eq.TSNE] = method, **settings: Any
+) -> dict[str, Any]:
     """Return the time of the first fit, the median time of later ones, and their results."""
     took, maps = [], []
     torch.cuda.empty_cache()
@@ -105,7 +119,7 @@ def fits(X: torch.Tensor, labels: np.ndarray | None, repeats: int, **settings: A
     for _ in range(1 + repeats):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        fit = method(engine="torch", **settings).fit(X)
+        fit = make(engine="torch", **settings).fit(X)
         torch.cuda.synchronize()
         took.append(time.perf_counter() - start)
         maps = [*maps[-1:], fit.embedding_]
@@ -169,10 +183,13 @@ class Page:
         self.stages: dict[str, list[Stage]] = {}
         self.phases: list[list[str]] = []
         self.checks: list[list[str]] = []
+        self.cold: list[list[str]] = []
         self.methods: dict[str, list[list[str]]] = {}
 
     def write(self) -> None:
         lines = [*self.head, *common.table(FITS, self.fits), "", *NOTES.strip().splitlines()]
+        if self.cold:
+            lines += ["", "## First fits", "", *common.table(COLD, self.cold), "", *COLD_NOTES.strip().splitlines()]
         if self.agreement:
             lines += ["", "## CPU and GPU", "", *common.table(AGREEMENT, self.agreement)]
         if self.phases:
@@ -190,6 +207,8 @@ class Page:
         """Measure fits on a table with labels, their stages, and with `cpu` the same fit on the CPU."""
         of = fits(X, labels, repeats)
         self.fits.append(fit_row(f"{name}, {len(X):,} × {X.shape[1]}", of))
+        default = fits(X, labels, repeats, eq.TSNE, random_state=0)
+        self.fits.append(fit_row(f"{name}, default n_iter and stopping", default))
         self.fits.append(fit_row(f"{name}, deterministic=False", fits(X, labels, repeats, deterministic=False)))
         self.stages[f"{name}, {len(X):,}"] = stages(X)
         if cpu:
@@ -235,6 +254,7 @@ def main() -> None:
     parser.add_argument("--cells", nargs=3, action="append", default=[], metavar=("NAME", "X", "COLUMNS"))
     parser.add_argument("--n-cells", type=int, nargs="*", default=[1_000_000, 5_000_000, 10_000_000])
     parser.add_argument("--cpu", nargs="*", default=[], help="names of tables to embed on the CPU too")
+    parser.add_argument("--cold", type=Path, default=None, help="file written by gpu_cold.py")
     parser.add_argument("--methods", nargs="*", default=[], help="names of tables to embed by other methods too")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--commit", default=None, help="commit to print, for machines without git")
@@ -248,6 +268,7 @@ def main() -> None:
     names += "".join(f" --cells {name} {Path(X).name} {columns}" for name, X, columns in args.cells)
     names += f" --n-cells {' '.join(map(str, args.n_cells))}" if args.cells else ""
     command = f"python benchmarks/gpu.py {names} --n {' '.join(map(str, args.n))} --cpu {' '.join(args.cpu)}"
+    command += "" if args.cold is None else f" --cold {args.cold.name}"
     command += f" --methods {' '.join(args.methods)}" if args.methods else ""
     copied, product = ceilings()
     head = [
@@ -259,12 +280,15 @@ def main() -> None:
         "",
     ]
     page = Page(head, (copied, product), args.out)
+    page.cold = [] if args.cold is None else json.loads(args.cold.read_text())
     tables = {name: (torch.tensor(np.load(X)).float().cuda(), np.load(y)) for name, X, y in args.table}
     for name, (X, labels) in tables.items():
         page.add_table(name, X, labels, args.repeats, name in args.cpu)
         if name in args.methods:
-            page.methods[f"{name}, {len(X):,} × {X.shape[1]}"] = gpu_methods.rows(X, args.repeats)
-            page.write()
+            of = page.methods.setdefault(f"{name}, {len(X):,} × {X.shape[1]}", [])
+            for row in gpu_methods.rows(X, args.repeats, name in args.cpu):
+                of.append(row)
+                page.write()
     for n in args.n:
         page.add_mixture(n)
     for name, path, columns in args.cells:

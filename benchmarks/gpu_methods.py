@@ -6,7 +6,7 @@ Every method has its default parameters and random_state=0. The CPU uses the eng
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
@@ -36,13 +36,13 @@ the same sample of pairs.
 """
 
 
-def rows(X: torch.Tensor, repeats: int) -> list[list[str]]:
-    """Return a row of the table for each method, fitted to X (n, D), a tensor on a GPU."""
-    return [row(name, make, X, repeats) for name, make in METHODS.items()]
+def rows(X: torch.Tensor, repeats: int, cpu: bool) -> Iterator[list[str]]:
+    """Yield a row of the table for each method, fitted to X (n, D), a tensor on a GPU; with `cpu` on the CPU too."""
+    return (row(name, make, X, repeats, cpu) for name, make in METHODS.items())
 
 
-def row(name: str, make: Callable[..., Any], X: torch.Tensor, repeats: int) -> list[str]:
-    """Return the row of one method: `repeats` fits on the GPU after a first one, and one fit on the CPU."""
+def row(name: str, make: Callable[..., Any], X: torch.Tensor, repeats: int, cpu: bool) -> list[str]:
+    """Return the row of one method: `repeats` fits on the GPU after a first one, and with `cpu` one fit on the CPU."""
     took, maps = [], []
     for _ in range(1 + repeats):
         torch.cuda.synchronize()
@@ -51,10 +51,13 @@ def row(name: str, make: Callable[..., Any], X: torch.Tensor, repeats: int) -> l
         torch.cuda.synchronize()
         took.append(time.perf_counter() - start)
         maps = [*maps[-1:], fit.embedding_]
-    on_host = X.cpu().numpy().astype(np.float64)
-    start = time.perf_counter()
-    same = make(random_state=0).fit(on_host)
-    on_cpu = time.perf_counter() - start
+    on_cpu = ["–"] * 3
+    if cpu:
+        on_host = X.cpu().numpy().astype(np.float64)
+        start = time.perf_counter()
+        same = make(random_state=0).fit(on_host)
+        seconds = time.perf_counter() - start
+        on_cpu = [f"{same.loss_:.5g}", f"{fit.loss_ / same.loss_ - 1:+.2%}", f"{seconds:.1f}"]
     later = took[1:]
     return [
         name,
@@ -63,7 +66,5 @@ def row(name: str, make: Callable[..., Any], X: torch.Tensor, repeats: int) -> l
         str(fit.n_iter_),
         "yes" if bool((maps[0] == maps[-1]).all()) else "no",
         f"{fit.loss_:.5g}",
-        f"{same.loss_:.5g}",
-        f"{fit.loss_ / same.loss_ - 1:+.2%}",
-        f"{on_cpu:.1f}",
+        *on_cpu,
     ]

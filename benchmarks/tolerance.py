@@ -4,7 +4,7 @@
                                    [--out benchmarks/results/tolerance.md]
 
 The data are mixtures of 30 normal clusters in 50 dimensions. The error is that of the force on 1,000 random points,
-others than those that the engine checks itself, relative to direct sums.
+drawn independently of those that the engine checks itself, relative to direct sums.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ POINTS = 1000  # at which the error is measured
 
 
 def mixture(n: int, seed: int) -> np.ndarray:
+    """Return n points of a mixture of 30 normal clusters."""
     rng = np.random.RandomState(seed)
     centres = 2 * rng.standard_normal((30, 50))
     return centres[rng.randint(30, size=n)] + rng.standard_normal((n, 50))
@@ -42,6 +43,7 @@ def error(engine: Any, kernel: Any, U: np.ndarray, points: np.ndarray) -> float 
 
 
 def errors_of_run(n: int, seed: int, args: argparse.Namespace) -> list[float]:
+    """Return the errors at the iterations of a run at which the engine does not check the tolerance."""
     import equipoise as eq
 
     method = eq.TSNE(random_state=seed, n_jobs=args.threads, n_iter=args.n_iter, tol=TOL, engine="grid")

@@ -26,10 +26,11 @@ OVERHEAD = 450e6
 # Copies of the table in float64 that a metric adds during the search, such as rows of unit length.
 COPIES = {"cosine": 2, "correlation": 3, "inner_product": 3}
 GPU_OVERHEAD = 300e6  # bytes on a GPU for the context and buffers of libraries; measured
-# Bytes on a GPU per neighbour: index and affinity of each in the rows (8), up to two entries of P (16), and these once
-# more while tiles of P are joined, or P in the order of the map. A tile needs GPU_SORTED for each entry that is sorted.
+# Bytes on a GPU per neighbour, derived: index and affinity of each in the rows (8), up to two entries of P (16), and
+# these once more while tiles of P are joined, or P in the order of the map. A tile needs GPU_SORTED for each entry that
+# is sorted.
 GPU_NEIGHBOR, GPU_SORTED = 40, 64
-GPU_SEARCH = 2e9  # bytes on a GPU for the distances of a tile in the search; fewer for few points
+GPU_SEARCH = 2e9  # bytes on a GPU for the distances of a tile in the search; less for few points
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MNIST in 2-D, 3-D was not measured

@@ -8,14 +8,24 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from equipoise.arrays import csr as threads
-from equipoise.arrays.csr import compiled_pattern, permuted, sum_positive, symmetrized, times_vector
-from equipoise.linalg.pca import FIXED_PCA_ROWS, principal_components
+from equipoise.arrays import csr
+from equipoise.arrays.blocks import FIXED_PCA_ROWS
+from equipoise.arrays.csr import (
+    compiled_pattern,
+    current_threads,
+    on_threads,
+    permuted,
+    run_on_threads,
+    sum_positive,
+    symmetrized,
+    times_vector,
+)
+from equipoise.linalg.pca import principal_components
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 3])
 def test_work_runs_on_fewer_threads_when_none_can_be_started(monkeypatch, allowed):
-    start, started = threads.Thread.start, []
+    start, started = threading.Thread.start, []
 
     def limited_start(thread):
         if len(started) == allowed:
@@ -23,9 +33,9 @@ def test_work_runs_on_fewer_threads_when_none_can_be_started(monkeypatch, allowe
         started.append(thread)
         start(thread)
 
-    monkeypatch.setattr(threads.Thread, "start", limited_start)
+    monkeypatch.setattr(threading.Thread, "start", limited_start)
     done = []
-    threads.run_on_threads(done.append, range(100), 4)
+    run_on_threads(done.append, range(100), 4)
     assert sorted(done) == list(range(100)) and len(started) == min(allowed, 3)
 
 
@@ -34,7 +44,7 @@ def test_error_in_a_thread_is_raised_in_the_caller():
         raise MemoryError(f"item {item}")
 
     with pytest.raises(MemoryError, match="item"):
-        threads.run_on_threads(fail, range(10), 3)
+        run_on_threads(fail, range(10), 3)
 
 
 def test_interrupt_between_items_stops_the_threads(monkeypatch):
@@ -55,14 +65,14 @@ def test_interrupt_between_items_stops_the_threads(monkeypatch):
         done.append(item)
 
     done, before = [], threading.active_count()
-    monkeypatch.setattr(threads, "Lock", InterruptedLock)
+    monkeypatch.setattr(csr, "Lock", InterruptedLock)
     with pytest.raises(KeyboardInterrupt):
-        threads.run_on_threads(work, range(100), 3)
+        run_on_threads(work, range(100), 3)
     assert threading.active_count() == before and len(done) < 50
 
 
 def test_interrupt_while_waiting_for_threads_lets_them_finish(monkeypatch):
-    join, taken, interrupted, done = threads.Thread.join, threading.Event(), threading.Event(), []
+    join, taken, interrupted, done = threading.Thread.join, threading.Event(), threading.Event(), []
 
     def interrupted_join(thread, timeout=None):
         if not interrupted.is_set():
@@ -79,22 +89,22 @@ def test_interrupt_while_waiting_for_threads_lets_them_finish(monkeypatch):
         time.sleep(0.2)
         done.append(item)
 
-    monkeypatch.setattr(threads.Thread, "join", interrupted_join)
+    monkeypatch.setattr(threading.Thread, "join", interrupted_join)
     with pytest.raises(KeyboardInterrupt):
-        threads.run_on_threads(work, range(100), 2)
+        run_on_threads(work, range(100), 2)
     assert len(done) == 1
 
 
 def test_number_of_threads_is_set_for_a_block_and_a_thread():
     seen = []
-    with threads.on_threads(3):
-        with threads.on_threads(5):
-            assert threads.current_threads() == 5
-        assert threads.current_threads() == 3
-        other = threading.Thread(target=lambda: seen.append(threads.current_threads()))
+    with on_threads(3):
+        with on_threads(5):
+            assert current_threads() == 5
+        assert current_threads() == 3
+        other = threading.Thread(target=lambda: seen.append(current_threads()))
         other.start()
         other.join()
-    assert threads.current_threads() == 1 and seen == [1]
+    assert current_threads() == 1 and seen == [1]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -104,7 +114,7 @@ def test_matrix_operations_have_the_same_bytes_on_any_number_of_threads(rng, dty
     x, order = rng.standard_normal(n).astype(dtype), rng.permutation(n)
 
     def results(count):
-        with threads.on_threads(count):
+        with on_threads(count):
             S, B = symmetrized(A, count), permuted(A.copy(), order)
             arrays = [S.data, S.indices, S.indptr, B.data, B.indices, B.indptr, times_vector(A, x)]
             return [*arrays, np.array(sum_positive(A, np.log))]
@@ -123,7 +133,7 @@ def test_matrix_operations_have_the_same_bytes_on_any_number_of_threads(rng, dty
 def test_wrong_index_is_found_by_any_number_of_threads():
     A = sparse.random(2000, 2000, 0.05, format="csr", random_state=0)
     A.indices[150_000] = 2000
-    with threads.on_threads(4), pytest.raises(ValueError, match="has column index 2000"):
+    with on_threads(4), pytest.raises(ValueError, match="has column index 2000"):
         compiled_pattern(A)
 
 
@@ -131,7 +141,7 @@ def test_principal_components_have_the_same_bytes_on_any_number_of_threads(rng):
     X = rng.standard_normal((3 * FIXED_PCA_ROWS + 17, 6)) * [5, 3, 1, 1, 1, 1] + 100
 
     def components(count):
-        with threads.on_threads(count):
+        with on_threads(count):
             return principal_components(X, 2, None)
 
     Y = components(1)

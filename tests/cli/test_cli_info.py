@@ -87,6 +87,31 @@ def test_info_names_the_gpus(capsys, monkeypatch):
     assert info_facts(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is a CPU build"
 
 
+def test_warm_up_without_a_gpu_says_so(capsys, monkeypatch):
+    fake_torch(monkeypatch, "2.9.0", SimpleNamespace(is_available=lambda: False))
+    assert main(["info", "--warm-up"]) == 0
+    assert capsys.readouterr().out == "no GPU, so there are no kernels to compile: none found by PyTorch 2.9.0\n"
+    fake_torch(monkeypatch, "2.9.0+cpu", None)
+    assert main(["info", "--warm-up"]) == 0
+    assert "no kernels to compile: none: PyTorch 2.9.0+cpu is a CPU build" in capsys.readouterr().out
+
+
+def test_warm_up_prints_what_it_compiled(capsys, monkeypatch):
+    fake_torch(monkeypatch, "2.9.0", SimpleNamespace(is_available=lambda: True))
+    variants = [("_spread", 0.5, False), ("_step", 0.25, True), ("_spread", 1.0, False)]
+    futures = [
+        SimpleNamespace(result=lambda v=v: SimpleNamespace(name=v[0], seconds=v[1], cached=v[2])) for v in variants
+    ]
+    monkeypatch.setitem(sys.modules, "equipoise.methods.gpu_kernels", SimpleNamespace(compile_all=lambda: futures))
+    assert main(["info", "--warm-up"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[:2]] == [
+        ["spread", "2", "variants", "0.50,", "1.00", "s"],
+        ["step", "1", "variant", "0.25", "s"],
+    ]
+    assert lines[2].startswith("3 variants in ") and lines[2].endswith(" s: 2 compiled, 1 read from disk")
+
+
 def completed(words, folder):
     """Return the completions that bash offers for the last word."""
     call = 'eval "$SCRIPT"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_equipoise'

@@ -30,35 +30,22 @@ def test_any_number_of_threads_gives_the_same_bytes(Y, threads):
     assert_array_equal(field(Y, threads), field(Y, 1))
 
 
-def test_callers_in_several_threads_get_the_same_bytes(Y):
-    truth, results = field(Y, 1), []
-
-    def call():
-        results.extend(field(Y, 3) for _ in range(5))
-
-    callers = [threading.Thread(target=call) for _ in range(6)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert len(results) == 30
-    for result in results:
-        assert_array_equal(result, truth)
-
-
-def test_more_callers_than_loops_in_the_pool_get_the_same_bytes(Y):
-    truth, results, begin = field(Y, 1), [], threading.Barrier(24)
+@pytest.mark.parametrize(("callers", "threads", "repeats"), [(6, 3, 5), (24, 2, 3)])  # 24: more than loops in the pool
+def test_callers_in_several_threads_get_the_same_bytes(Y, callers, threads, repeats):
+    truth, results, begin = field(Y, 1), [], threading.Barrier(callers)
 
     def call():
         begin.wait()
-        results.extend(field(Y, 2) for _ in range(3))
+        results.extend(field(Y, threads) for _ in range(repeats))
 
-    callers = [threading.Thread(target=call) for _ in range(24)]
-    for caller in callers:
+    started = [threading.Thread(target=call) for _ in range(callers)]
+    for caller in started:
         caller.start()
-    for caller in callers:
+    for caller in started:
         caller.join()
-    assert len(results) == 72 and all((result == truth).all() for result in results)
+    assert len(results) == callers * repeats
+    for result in results:
+        assert_array_equal(result, truth)
 
 
 @linux

@@ -142,16 +142,19 @@ def test_every_point_is_in_exactly_one_block(cloud):
         sizes = blocks.starts.diff()
         assert sorted(blocks.order.tolist()) == list(range(len(X)))
         assert int(sizes.sum()) == len(X) and int(sizes.min()) >= BLOCK // 2 and int(sizes.max()) <= BLOCK
-        np.testing.assert_array_equal(blocks.X.numpy(), X[blocks.order].numpy())
+        np.testing.assert_array_equal(blocks.X[:, : X.shape[1]].numpy(), X[blocks.order].numpy())
         positions = torch.arange(len(X))
         np.testing.assert_array_equal(blocks.block_of(positions), torch.arange(len(blocks)).repeat_interleave(sizes))
         means = torch.stack([part.mean(dim=0) for part in blocks.X.split(sizes.tolist())])
         np.testing.assert_allclose(blocks.centers.numpy(), means.numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_columns_are_padded_to_a_multiple_of_eight(cloud):
-    blocks = Blocks(cloud[:500, :5].contiguous())
-    assert blocks.X.shape == (500, 8) and not blocks.X[:, 5:].any()
+@pytest.mark.parametrize(("D", "columns"), [(1, 16), (16, 16), (17, 32), (33, 64), (65, 128), (129, 192)])
+def test_columns_are_padded(cloud, D, columns):
+    X = cloud[:500, :1].repeat(1, D)
+    blocks = Blocks(X)
+    assert blocks.X.shape == (500, columns) and torch.equal(blocks.X[:, :D], X[blocks.order])
+    assert not blocks.X[:, D:].any()
 
 
 def test_blocks_are_listed_by_the_distance_of_their_centers(cloud):

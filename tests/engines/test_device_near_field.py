@@ -9,9 +9,10 @@ import os
 
 import numpy as np
 import pytest
+from support.cases import norm_error
 
 from equipoise.engines import Exact, Grid
-from equipoise.engines.mesh.plan import Plan
+from equipoise.engines.mesh.plan import Plan, split
 from equipoise.kernels import PowerLaw, RegularizedPowerLaw, StudentT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -29,10 +30,6 @@ runs_triton = pytest.mark.skipif(
 )
 
 
-def norm_error(found, truth):
-    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
-
-
 def clustered(n, d, extent, rng):
     """Return points of which half form ten tight clusters."""
     Y = extent * rng.uniform(-1, 1, (n, d))
@@ -40,11 +37,18 @@ def clustered(n, d, extent, rng):
     return Y.astype(np.float32)
 
 
+@pytest.fixture
+def near_fields_for_few_points(monkeypatch):
+    monkeypatch.setattr(device_plan, "SORTING", 1.0)
+    device_plan.device_plan.cache_clear()
+    yield
+    device_plan.device_plan.cache_clear()
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("kernel", SHARP, ids=repr)
-def test_mesh_with_near_pairs_matches_the_exact_field(kernel, d, monkeypatch):
-    monkeypatch.setattr(device_plan, "SORTING", 1.0)  # near fields also for few points
-    device_plan.device_plan.cache_clear()
+@pytest.mark.usefixtures("near_fields_for_few_points")
+def test_mesh_with_near_pairs_matches_the_exact_field(kernel, d):
     rng = np.random.default_rng(0)
     n, extent = 3000, {1: 200.0, 2: 40.0, 3: 12.0}[d] * kernel.length
     Y, charges = clustered(n, d, extent, rng), rng.standard_normal((n, 2))
@@ -54,7 +58,6 @@ def test_mesh_with_near_pairs_matches_the_exact_field(kernel, d, monkeypatch):
         assert norm_error(found.gradient, truth.gradient) <= TOL
         assert norm_error(found.potential, truth.potential) <= TOL
     radii = [of.radius for _, of in engine._transforms if of != device_plan.DIRECT]
-    device_plan.device_plan.cache_clear()
     assert (radii and all(r > 0 for r in radii)) or kernel.kink == 0
 
 
@@ -83,8 +86,6 @@ def near_sums(kernel, of, Y, charges, T, device):
 
 def near_truth(kernel, radius, Y, charges, T):
     """Return the sums of `near_sums`, over all pairs in float64."""
-    from equipoise.engines.mesh.plan import split
-
     part, c = split(kernel, radius), np.ones((len(Y), 1)) if charges is None else charges.astype(np.float64)
     diff = T.astype(np.float64)[:, None] - Y.astype(np.float64)[None]
     d2 = (diff**2).sum(axis=2)
@@ -103,10 +104,11 @@ def test_near_sums_in_triton_match_pytorch(d, m, rng, monkeypatch):
     from equipoise.engines.torch import near_triton
 
     if not GPU:  # take the way of a GPU, in the interpreter
-        use = lambda near, cells, T, box: near_triton.sums(  # noqa: E731
-            near, cells, T, cells.cell if T is None else near.cells_of(T, box)
-        )
-        monkeypatch.setattr(NearField, "sums", use)
+
+        def sums(near, cells, T, box):
+            return near_triton.sums(near, cells, T, cells.cell if T is None else near.cells_of(T, box))
+
+        monkeypatch.setattr(NearField, "sums", sums)
         monkeypatch.setattr(NearField, "cells_of", near_triton.cells)
     Y, T = clustered(203, d, 6.0, rng), rng.uniform(-8, 8, (9, d)).astype(np.float32)
     charges = None if m == 0 else rng.standard_normal((203, m)).astype(np.float32)

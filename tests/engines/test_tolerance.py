@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from support.cases import clump
+from support.cases import clump, norm_error
 
 import equipoise as eq
 from equipoise.engines import Exact, make_engine
@@ -19,10 +19,6 @@ def mesh_engine(name):
     if name == "torch":
         pytest.importorskip("torch", reason="PyTorch is not installed")
     return make_engine(name, 2, TOL)
-
-
-def force_error(found, truth):
-    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +38,7 @@ def test_tolerance_is_kept_while_clusters_form(maps, name):
     assert len(maps) >= 10 and maps[0].std() < 1e-3 and maps[-1].std() > 3
     for Y in maps[:: 1 if name == "grid" else 3]:  # a new mesh costs more in PyTorch
         truth = Exact(2).field(Y.astype(np.float64), StudentT()).gradient
-        assert force_error(mesh_engine(name).field(Y, StudentT()).gradient, truth) <= TOL
+        assert norm_error(mesh_engine(name).field(Y, StudentT()).gradient, truth) <= TOL
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +52,7 @@ def outliers():
 def test_tolerance_is_kept_for_all_points_if_few_bear_the_force(outliers, name):
     Y, truth = outliers
     # 0.016 if the force of all points was estimated from the sample, which contains too many outliers
-    assert force_error(mesh_engine(name).field(Y, StudentT()).gradient, truth) <= TOL
+    assert norm_error(mesh_engine(name).field(Y, StudentT()).gradient, truth) <= TOL
 
 
 @BOTH
@@ -65,4 +61,4 @@ def test_mesh_that_is_too_coarse_is_noticed(outliers, name, monkeypatch):
     monkeypatch.setattr("equipoise.engines.mesh.mesh_engine.LOWEST", 0)  # the first mesh cannot be refined
     with pytest.warns(UserWarning, match=r"on the mesh has a relative error of .*, more than tol=0\.01"):
         found = mesh_engine(name).field(Y, StudentT()).gradient
-    assert force_error(found, truth) > TOL
+    assert norm_error(found, truth) > TOL

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from support.cases import KERNELS, UserKernel, relative_error, unequal_digits
+from support.cases import KERNELS, UserKernel, norm_error, relative_error, unequal_digits
 
 import equipoise as eq
 from equipoise.affinities import perplexity as affinities
@@ -45,10 +45,6 @@ def graph(rng, n):
     A.setdiag(0)
     A.eliminate_zeros()
     return A
-
-
-def norm_error(found, truth):
-    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
 
 
 @ANY_KERNEL

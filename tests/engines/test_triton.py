@@ -6,6 +6,9 @@ Runs on a GPU or with Triton's interpreter: TRITON_INTERPRET=1 pytest tests/engi
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -29,6 +32,8 @@ from equipoise.affinities import perplexity_triton  # noqa: E402
 from equipoise.arrays import sums_triton as sums  # noqa: E402
 from equipoise.arrays.device_csr import Rows  # noqa: E402
 from equipoise.arrays.namespace import centered  # noqa: E402
+from equipoise.arrays.triton_kernels import recorded  # noqa: E402
+from equipoise.engines.base import LinearForce, StepPlan  # noqa: E402
 from equipoise.engines.torch import fused  # noqa: E402
 from equipoise.engines.torch.device_arrays import DeviceSource  # noqa: E402
 from equipoise.engines.torch.edges import stored_edges  # noqa: E402
@@ -36,6 +41,7 @@ from equipoise.engines.torch.engine import DIRECT, GraphStepper, Torch  # noqa: 
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.particle_mesh import ParticleMesh, transpose_padded  # noqa: E402
 from equipoise.engines.torch.replay import CudaGraph  # noqa: E402
+from equipoise.methods.gpu_kernels import launch_descent, launch_near_field, search  # noqa: E402
 from equipoise.neighbors import blocks_triton, centers_triton, gpu_blocks  # noqa: E402
 from equipoise.neighbors import gpu as neighbors  # noqa: E402
 from equipoise.neighbors.gpu_blocks import Blocks  # noqa: E402
@@ -124,6 +130,62 @@ def test_momentum_step_matches_pytorch(d):
     for numbers in (rule[:2], torch.tensor(rule[:2], dtype=torch.float64, device=DEVICE)):
         for found, expected in zip(rows_fused.step(*on_gpu, *numbers, *rule[2:]), moved, strict=True):
             assert_close(found, expected, 1e-6)
+
+
+@DIMENSIONS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_planned_step_equals_separate_operations(d, dtype):
+    U, edges, gradient, velocity, gain = (points(300, d, seed).to(DEVICE) for seed in range(5))
+    gradient, gain, Z = gradient.to(dtype), gain.abs(), torch.tensor(7.3, dtype=torch.float64, device=DEVICE)
+    momentum, taken = torch.tensor([0.0, 0.7], device=DEVICE), torch.tensor(1, dtype=torch.int32, device=DEVICE)
+    plan = StepPlan(LinearForce(None, None, None, 3.7, -2.0, 1.0), 0.3, 0.2, 0.8, 0.5, 0.01, 1.0, np.array([0.0, 0.7]))
+    found = fused.advance((U, velocity, gain), (edges, gradient, Z), plan, momentum, taken)
+    force = 3.7 * edges + (-2.0 / Z) * gradient
+    rule = StepParameters(0.3, 0.7, 0.2, 0.8, 0.5, 0.01, 1.0)
+    new_velocity, new_gain = rows_fused.step(-force, velocity, gain, *rule)
+    for result, expected in zip(found, (U + new_velocity, new_velocity, new_gain), strict=True):
+        assert torch.equal(result, expected)
+
+
+def test_kernels_of_a_fit_can_be_recorded():
+    calls = [call for d in (1, 2, 3) for call in recorded(lambda d=d: launch_descent(d))]
+    names = {call.kernel.name for call in calls}
+    assert names == {
+        *("_accept", "_advance", "_box", "_direct", "_edges", "_flag_extent", "_gather", "_merge_boxes", "_parts"),
+        *("_spread", "_step", "_subtract_mean", "_sum_copies", "_sum_parts", "_transpose_padded"),
+    }
+    calls += [call for d in (1, 2, 3) for call in recorded(lambda d=d: launch_near_field(d))]
+    assert {call.kernel.name for call in calls} - names == {"_cells", "_near"}
+    assert all(x.is_meta for call in calls for x in call.arguments if isinstance(x, torch.Tensor))
+
+
+def variants_of(launch):
+    """Return what determines the variants of the kernels that a function launches."""
+
+    def kinds(call):
+        parameters = signature(call.kernel.function.fn).parameters.values()
+        return tuple(
+            x.dtype if isinstance(x, torch.Tensor) else x if "constexpr" in str(parameter.annotation) else type(x)
+            for parameter, x in zip(parameters, call.arguments, strict=True)
+        )
+
+    return {(call.kernel.name, *kinds(call), *sorted(call.options.items())) for call in recorded(launch)}
+
+
+@pytest.mark.parametrize(("D", "same", "k"), [(10, 13, 15), (30, 20, 90), (50, 60, 90), (100, 300, 340), (128, 192, 9)])
+def test_prepared_kernels_of_a_search_are_those_it_launches(D, same, k):
+    name, launch = search(D, k)
+    prepared = variants_of(launch)
+    assert search(same, k)[0] == name and variants_of(search(same, k)[1]) == prepared
+    assert {kernel for kernel, *_ in prepared} == {"_nearest", "_compare", "_merge", "_select"}
+    X = torch.randn(1000, D, generator=torch.Generator().manual_seed(0))
+    blocks = Blocks(X)
+
+    def searched():
+        centers_triton.nearest_center(X, X[:7])
+        blocks_triton.nearest(blocks, k, len(blocks), neighbors.PRECISIONS[0])
+
+    assert variants_of(searched) == prepared
 
 
 @pytest.mark.parametrize("up", [0, 1])
@@ -284,3 +346,24 @@ def test_deterministic_maps_are_identical(deterministic):
     maps = [eq.TSNE(deterministic=deterministic, **settings).fit(X) for _ in range(2)]
     assert np.array_equal(maps[0].embedding_, maps[1].embedding_) == deterministic
     assert maps[0].loss_ == pytest.approx(maps[1].loss_, rel=5e-3)
+
+
+@requires_gpu
+def test_fits_compile_only_kernels_that_were_prepared(tmp_path):
+    """In a fresh process, no fit compiles a kernel on its own thread, whatever n, D, k and the method are."""
+    code = """
+import sys, threading, torch, triton, equipoise as eq
+found = []
+def listen(*, src, **details):
+    if threading.current_thread() is threading.main_thread():
+        found.append(src.name)
+triton.knobs.compilation.listener = listen
+methods = (eq.TSNE(), 20000, 10), (eq.TSNE(perplexity=9), 17003, 30), (eq.UMAP(), 30001, 10), (eq.SNE(), 20000, 10)
+for method, n, D in methods:
+    method.set_params(engine="torch", device="cuda", random_state=0, n_iter=120)
+    method.fit(torch.randn(n, D, device="cuda"))
+print(sorted(found))
+"""
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr[-2000:]

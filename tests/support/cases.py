@@ -84,6 +84,11 @@ def relative_error(result, truth):
     return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())
 
 
+def norm_error(result, truth):
+    """Return the error that `tol` bounds: the norm of the deviation, relative to that of the truth."""
+    return float(np.linalg.norm(result - truth) / np.linalg.norm(truth))
+
+
 def correlations(A, B):
     """Return the absolute correlations between corresponding columns of A and B."""
     return np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(A.T, B.T, strict=True)])

@@ -26,6 +26,7 @@ from ..arrays.csr import (
     symmetrized,
 )
 from ..arrays.namespace import array_like, array_namespace
+from ..arrays.tiles import in_tiles
 from ..neighbors.vectors import in_range
 from ..progress import stage
 
@@ -135,8 +136,6 @@ def warn_saturated(count: int, first: int, perplexities: Array) -> None:
 
 def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
     """Return p_{j|i} from D2, squared distances in a CSR matrix on a device; all rows have equally many neighbours."""
-    from ..arrays.tiles import in_tiles
-
     d2 = D2.data.reshape(D2.shape[0], -1)
     smallest, parts = float(perplexities.min()), []
     in_tiles(len(d2), d2.shape[1], lambda rows: parts.append(saturated_rows(d2[rows], smallest)), FIXED_SEARCH_TILE)
@@ -164,8 +163,6 @@ def conditional_rows(d2: Any, perplexity: float) -> Any:
         from . import perplexity_triton
 
         return perplexity_triton.conditional(d2, perplexity, HALVINGS)
-    from ..arrays.tiles import in_tiles
-
     xp = array_namespace(d2)
     p = xp.empty_like(d2)
 

@@ -8,8 +8,11 @@ import torch
 import triton
 import triton.language as tl
 
+from ..arrays.triton_kernels import Kernel
 
-@triton.jit
+
+@Kernel
+@triton.jit(do_not_specialize=["k"])
 def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
     """Write row i of the affinities P (n, k), computed from row i of the squared distances D2 (n, k).
 
@@ -37,10 +40,15 @@ def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
     tl.store(P + i * k + t, e / tl.sum(e, 0), mask=valid)
 
 
+def padded(k: int) -> int:
+    """Return the number of threads' entries for a row of k neighbours, a power of two."""
+    return max(32, int(triton.next_power_of_2(k)))
+
+
 def conditional(d2: torch.Tensor, perplexity: float, halvings: int) -> torch.Tensor:
     """Return the result of perplexity.conditional_rows for a tensor (n, k) on a GPU, with one program per row."""
     n, k = d2.shape
     P = torch.empty_like(d2)
-    width = max(32, triton.next_power_of_2(k))
+    width = padded(k)
     _conditional[(n,)](d2, P, k, log(perplexity), halvings, width, num_warps=max(1, min(8, width // 256)))
     return P

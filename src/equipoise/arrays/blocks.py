@@ -24,6 +24,7 @@ FIXED_PAIRS = 2**21  # pairs in the stress of a map
 FIXED_RANKED = 2**18  # distances that are ranked, if they are not computed row by row
 FIXED_SUM = 2**20  # terms of a sum over affinities
 FIXED_AUTOGRAD_PAIRS = {"cpu": 2**17, "cuda": 2**22}  # pairs under a metric tensor; measured in autograd/pairs.py
+FIXED_PCA_ROWS = 4096  # rows that are centred, multiplied and projected at once in PCA
 FIXED_REFERENCE_ROWS = 256  # rows in the potential energy of the reference engine
 FIXED_QUERY_ROWS = 65536  # queries per faiss search; faiss chooses its method by this number
 FIXED_BRIDGE_ROWS = 1024  # points compared with all others to connect components

@@ -1,7 +1,8 @@
 """Create, check and transform sparse matrices in CSR format, in host memory or on a device.
 
 The pattern of a matrix, its row pointers and column indices, is checked once before the compiled core reads it.
-Operations on large matrices run on the number of threads that `on_threads` sets, because losses do not know it.
+Operations on large matrices run on the number of threads set by `on_threads`: their callers, such as the losses, do not
+know this number.
 """
 
 from __future__ import annotations

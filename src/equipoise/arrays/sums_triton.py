@@ -9,10 +9,13 @@ import torch
 import triton
 import triton.language as tl
 
+from .triton_kernels import Kernel
+
 PARTS = 256  # maximum number of partial sums
 WIDTH = 1024  # points added at a time
 
 
+@Kernel
 @triton.jit(do_not_specialize=["n", "size"])
 def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
     """Store in `parts` (count, D) the column sums of each part of X (n, D); a part has `size` points."""
@@ -26,6 +29,7 @@ def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
         tl.store(parts + tl.program_id(0) * D + c, tl.sum(total, 0))
 
 
+@Kernel
 @triton.jit(do_not_specialize=["count"])
 def _sum_parts(parts, out, count, PARTS: tl.constexpr):
     """Store in `out` the sum of the `count` partial sums in `parts`."""
@@ -33,6 +37,7 @@ def _sum_parts(parts, out, count, PARTS: tl.constexpr):
     tl.store(out, tl.sum(tl.load(parts + t, mask=t < count, other=0.0), 0))
 
 
+@Kernel
 @triton.jit(do_not_specialize=["n", "count"])
 def _subtract_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr):
     """Store in `out` X (n, D) minus its mean row, which is computed from the partial sums."""

@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import re
+import time
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import Any
@@ -23,11 +24,18 @@ DEVELOPER_EXTRAS = ("test", "docs")
 def add(verbs: Any) -> None:
     """Add the verb `info` to the command line."""
     line = "print the version, cores, engines and extras of this installation"
-    add_verb(verbs, "info", line, "", "  equipoise info", run)
+    verb = add_verb(verbs, "info", line, "[--warm-up]", "  equipoise info\n  equipoise info --warm-up", run)
+    verb.add_argument(
+        "--warm-up",
+        action="store_true",
+        help="compile the GPU kernels of maps in 1, 2 and 3 dimensions instead, so that later programs start at once",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print facts about the installation, one per line."""
+    """Print facts about the installation, one per line, or compile the GPU kernels."""
+    if args.warm_up:
+        return _warm_up()
     default = plural(threads(None), "thread")
     facts = {
         "equipoise": __version__,
@@ -61,6 +69,33 @@ def _extras() -> dict[str, list[str]]:
         if found and found[2] not in DEVELOPER_EXTRAS:
             extras.setdefault(found[2], []).append(found[1])
     return extras
+
+
+def _warm_up() -> int:
+    """Compile the GPU kernels, which Triton keeps in its cache on disk, and print how long that took."""
+    if not _has_gpu():
+        print(f"no GPU, so there are no kernels to compile: {_gpu()}")
+        return 0
+    from ..methods.gpu_kernels import compile_all
+
+    start = time.perf_counter()
+    variants = [future.result() for future in compile_all()]
+    took = time.perf_counter() - start
+    for name in dict.fromkeys(variant.name for variant in variants):
+        same = [variant for variant in variants if variant.name == name]
+        seconds = ", ".join(f"{variant.seconds:.2f}" for variant in same)
+        print(f"{name.strip('_'):18s} {plural(len(same), 'variant'):12s} {seconds} s")
+    cached = sum(variant.cached for variant in variants)
+    count = len(variants)
+    print(f"{plural(count, 'variant')} in {took:.1f} s: {count - cached} compiled, {cached} read from disk")
+    return 0
+
+
+def _has_gpu() -> bool:
+    """Return whether PyTorch finds a GPU. A CPU build of PyTorch is not imported, because that is slow."""
+    if find_spec("torch") is None or metadata.version("torch").endswith("+cpu"):
+        return False
+    return bool(import_module("torch").cuda.is_available())
 
 
 def _gpu() -> str:

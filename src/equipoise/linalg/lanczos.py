@@ -13,7 +13,7 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array, Matrix
-from ..arrays.namespace import array_like, array_namespace, device_of, on_device_of, to_float64, to_numpy
+from ..arrays.namespace import array_like, array_namespace, device_of, is_tensor, on_device_of, to_float64, to_numpy
 from .eigen import DENSE, RESTARTS, SMALL
 from .pca import fix_signs, top_eigenvectors
 
@@ -132,7 +132,7 @@ def _qr(U: Any) -> tuple[Any, Array]:
     procedure is repeated with Q (Yamamoto et al. 2015), unless the columns of U are nearly dependent.
     """
     xp = array_namespace(U)
-    factors = _cholesky_qr(U) if getattr(U, "is_cuda", False) else None
+    factors = _cholesky_qr(U) if is_tensor(U) and U.is_cuda else None
     if factors is None:
         Q, R = xp.linalg.qr(U)
         factors = Q, to_numpy(to_float64(R))
@@ -140,7 +140,7 @@ def _qr(U: Any) -> tuple[Any, Array]:
 
 
 def _cholesky_qr(U: Any) -> tuple[Any, Array] | None:
-    """Return Q and R of `_qr` by two Cholesky factorisations; None if the columns of U are nearly dependent."""
+    """Return Q and R of `_qr` from two Cholesky factorisations; None if the columns of U are nearly dependent."""
     xp, Q, R = array_namespace(U), to_float64(U), np.eye(U.shape[1])
     for _ in range(2):
         try:

@@ -53,8 +53,8 @@ class NormalizedAffinities:
         W, inverse, trivial = self._single
         U = U - trivial[:, None] * (trivial @ U)
         V = inverse[:, None] * U
-        one = sparse.issparse(W) and V.shape[1] == 1
-        U = inverse[:, None] * (times_vector(W, V[:, 0])[:, None] if one else W @ V)
+        on_threads = sparse.issparse(W) and V.shape[1] == 1
+        U = inverse[:, None] * (times_vector(W, V[:, 0])[:, None] if on_threads else W @ V)
         return U - trivial[:, None] * (trivial @ U)
 
     def matrix(self) -> Matrix:

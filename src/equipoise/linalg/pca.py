@@ -15,6 +15,7 @@ from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 from .._types import Array
+from ..arrays.blocks import FIXED_PCA_ROWS
 from ..arrays.csr import current_threads, run_on_threads
 from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy, normal_like
 
@@ -155,7 +156,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_limit_torch_after_fork)
 
 
-FIXED_PCA_ROWS = 4096  # rows of a block; the last digits of the components depend on it
 JITTER = 0.01  # standard deviation of the noise, relative to the spread: just enough to separate duplicates
 
 

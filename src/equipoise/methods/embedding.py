@@ -45,6 +45,7 @@ from .estimator import (
     require_memory_for_method,
 )
 from .fit_plan import FitPlan
+from .gpu_kernels import prepare_fit
 from .parameter_names import inherit_parameters
 
 
@@ -251,6 +252,8 @@ class Embedding(Estimator):
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
         name = self._engine(requested, data.n)
+        if device == "cuda":
+            prepare_fit(data, self._neighbors(data.n), self.n_columns)
         require_memory_for_method(self, data.n, self._bytes_per_pair(data, name), self._all_pairs())
         start = Start(self.init if init is None else init, data, self.n_columns, kernel, geometry)
         rng = check_random_state(self.random_state)
@@ -302,9 +305,7 @@ class Embedding(Estimator):
 
     @accepts_cupy
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
-        """Embed X.
-
-        Ctrl-C raises KeyboardInterrupt; `embedding_` is then the last map.
+        """Embed X; Ctrl-C raises KeyboardInterrupt, and `embedding_` is then the last map.
 
         Parameters
         ----------
@@ -355,8 +356,7 @@ class Embedding(Estimator):
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map; the position of a row does not depend on the other new rows.
 
-        A row equal to a fitted row gets the position of that row. Any other row starts at the nearest fitted point and
-        moves under the forces of the fitted points.
+        A row equal to a fitted row gets its position; any other moves from the nearest fitted point under the forces.
 
         Parameters
         ----------

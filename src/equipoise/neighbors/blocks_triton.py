@@ -10,13 +10,15 @@ list are computed again from differences, and the nearest k are kept.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import torch
 import triton
 import triton.language as tl
 
 from ..arrays.blocks import FIXED_SEARCH_TILE
+from ..arrays.triton_kernels import META, Kernel
 
 if TYPE_CHECKING:
     from .gpu_blocks import Blocks
@@ -28,18 +30,22 @@ PART = 64  # largest number of columns of a product at once; chosen
 INFINITY = tl.constexpr(0x7F800000)  # the bits of the float32; those of positive numbers have the order of the numbers
 
 
-@triton.jit(do_not_specialize=["first", "base", "offset", "width", "stride"])
+@Kernel
+@triton.jit(do_not_specialize=["first", "base", "offset", "width", "stride", "parts"])
 def _compare(
-    X, starts, centers, lists, bound, D2, flags, first, base, offset, width, stride,
-    D: tl.constexpr, PART: tl.constexpr, B: tl.constexpr, GROUP: tl.constexpr, TILES: tl.constexpr,
+    X, starts, centers, lists, bound, D2, flags, first, base, offset, width, stride, parts,
+    PART: tl.constexpr, SEVERAL: tl.constexpr, B: tl.constexpr, GROUP: tl.constexpr, TILES: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Compare a block with TILES blocks of its list: store squared distances in D2 (stride, GROUP · B).
+
+    There are `parts` · PART columns if `SEVERAL`, and otherwise PART.
 
     Points are taken relative to the centre of the block, so that the rounding error of the products is small compared
     with the distances to near points. Infinity stands for a point itself, and where a block has fewer than B points.
     The flags (GROUP, stride) say which rows of a tile have distances below their bounds; only these rows are stored.
     """
+    D = parts * PART if SEVERAL else PART
     local = tl.program_id(0)
     block = first + local
     b = tl.arange(0, B)
@@ -50,12 +56,11 @@ def _compare(
     x = X + i.to(tl.int64)[:, None] * D
     center = centers + block.to(tl.int64) * D
     limit = tl.load(bound + (i - base), mask=rows, other=0)
-    m = tl.load(center + c, mask=c < D, other=0.0)[None, :]
-    q = tl.load(x + c[None, :], mask=rows[:, None] & (c < D)[None, :], other=0.0) - m
+    m = tl.load(center + c)[None, :]
+    q = tl.load(x + c[None, :], mask=rows[:, None], other=0.0) - m
     own = tl.sum(q * q, 1)
     for s in range(PART, D, PART):
-        m_s = tl.load(center + s + c, mask=s + c < D, other=0.0)[None, :]
-        q_s = tl.load(x + s + c[None, :], mask=rows[:, None] & (s + c < D)[None, :], other=0.0) - m_s
+        q_s = tl.load(x + s + c[None, :], mask=rows[:, None], other=0.0) - tl.load(center + s + c)[None, :]
         own += tl.sum(q_s * q_s, 1)
     for t in range(tl.program_id(1) * TILES, tl.program_id(1) * TILES + TILES):
         listed = offset + t < width
@@ -63,14 +68,13 @@ def _compare(
         j = tl.load(starts + near) + b
         columns = (j < tl.load(starts + near + 1)) & listed
         y = X + j.to(tl.int64)[:, None] * D
-        p = tl.load(y + c[None, :], mask=columns[:, None] & (c < D)[None, :], other=0.0) - m
+        p = tl.load(y + c[None, :], mask=columns[:, None], other=0.0) - m
         product = tl.dot(q, tl.trans(p), input_precision=PRECISION)
         other = tl.sum(p * p, 1)
         for s in range(PART, D, PART):
-            inside = (s + c < D)[None, :]
-            m_s = tl.load(center + s + c, mask=s + c < D, other=0.0)[None, :]
-            q_s = tl.load(x + s + c[None, :], mask=rows[:, None] & inside, other=0.0) - m_s
-            p_s = tl.load(y + s + c[None, :], mask=columns[:, None] & inside, other=0.0) - m_s
+            m_s = tl.load(center + s + c)[None, :]
+            q_s = tl.load(x + s + c[None, :], mask=rows[:, None], other=0.0) - m_s
+            p_s = tl.load(y + s + c[None, :], mask=columns[:, None], other=0.0) - m_s
             product = tl.dot(q_s, tl.trans(p_s), product, input_precision=PRECISION)
             other += tl.sum(p_s * p_s, 1)
         d2 = tl.maximum(own[:, None] + other[None, :] - 2 * product, 0.0)
@@ -81,6 +85,7 @@ def _compare(
         tl.store(at, d2, mask=(hit > 0)[:, None] & (b < B)[None, :])
 
 
+@Kernel
 @triton.jit(do_not_specialize=["first", "base", "offset", "width", "stride", "want"])
 def _merge(
     D2, flags, starts, lists, found, rough, count, bound, first, base, offset, width, stride, want,
@@ -143,22 +148,25 @@ def _merge(
             tl.store(bound + i, tl.where(below >= want, high, before))
 
 
-@triton.jit(do_not_specialize=["base", "k"])
+@Kernel
+@triton.jit(do_not_specialize=["base", "k", "parts"])
 def _select(
-    X, found, count, indices, d2, base, k, D: tl.constexpr, ROOM: tl.constexpr, PART: tl.constexpr,
+    X, found, count, indices, d2, base, k, parts,
+    PART: tl.constexpr, SEVERAL: tl.constexpr, ROOM: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """Write the k nearest points of the list of a row to `indices`, and their squared distances to `d2`.
 
-    Distances are computed from differences. Ties go to the lower index.
+    Distances are computed from differences, STEP columns at a time. Ties go to the lower index.
     """
+    D = parts * PART if SEVERAL else PART
     i = tl.program_id(0).to(tl.int64)
     x = X + (base + i) * D
     t = tl.arange(0, ROOM)
     valid = t < tl.load(count + i)
     j = tl.load(found + i * ROOM + t, mask=valid, other=0).to(tl.int64)
     total = tl.zeros((ROOM,), tl.float32)
-    for s in range(0, D, PART):
-        c = s + tl.arange(0, PART)
+    for s in range(0, D, STEP):
+        c = s + tl.arange(0, STEP)
         diff = tl.load(x + c)[None, :] - tl.load(X + j[:, None] * D + c[None, :], mask=valid[:, None], other=0.0)
         total += tl.sum(diff * diff, 1)
     bits = total.to(tl.int32, bitcast=True).to(tl.int64)
@@ -169,34 +177,71 @@ def _select(
     tl.store(d2 + out, (key >> 32).to(tl.int32).to(tl.float32, bitcast=True), mask=selected)
 
 
+def room_for(k: int) -> int:
+    """Return the number of entries of a list for k neighbours, a power of two."""
+    want = k + SPARE
+    return max(32, int(triton.next_power_of_2(want + want // 4)))
+
+
 def nearest(blocks: Blocks, k: int, width: int, precision: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the result of gpu_blocks.Blocks.nearest for points on a GPU, with products of the given precision."""
     X, starts, B = blocks.X, blocks.starts, blocks.size
-    (n, D), want = X.shape, k + SPARE
-    part_width = min(PART, max(16, triton.next_power_of_2(D)))
-    room = max(32, triton.next_power_of_2(want + want // 4))
-    indices = torch.empty((n, k), dtype=torch.int32, device=X.device)
-    d2 = torch.empty((n, k), device=X.device)
+    indices = torch.empty((len(X), k), dtype=torch.int32, device=X.device)
+    d2 = torch.empty((len(X), k), device=X.device)
     count = -(-len(blocks) * B * B * GROUP // FIXED_SEARCH_TILE)
     edges = [len(blocks) * part // count for part in range(count + 1)]
     most = max(last - first for first, last in pairwise(edges))
     scratch = torch.empty((most * B, GROUP * B), device=X.device)
-    flags = torch.empty((GROUP, most * B), dtype=torch.int8, device=X.device)
     points = starts[torch.tensor(edges, device=X.device)].tolist()
     for part in range(count):
-        first, last, base, m = edges[part], edges[part + 1], points[part], points[part + 1] - points[part]
-        lists = blocks.lists(width, slice(first, last))
-        found, rough = (torch.empty((m, room), dtype=torch.int32, device=X.device) for _ in range(2))
-        used = torch.zeros(m, dtype=torch.int32, device=X.device)
-        bound = torch.full((m,), 0x7F800000, dtype=torch.int32, device=X.device)
-        for offset in range(0, width, GROUP):
-            _compare[(last - first, GROUP // TILES)](
-                X, starts, blocks.centers, lists, bound, scratch, flags, first, base, offset, width, most * B,
-                D, part_width, B, GROUP, TILES, precision, num_warps=8,
-            )  # fmt: skip
-            _merge[((last - first) * B,)](
-                scratch, flags, starts, lists, found, rough, used, bound, first, base, offset, width, most * B, want,
-                B, GROUP, room, num_warps=4,
-            )  # fmt: skip
-        _select[(m,)](X, found, used, indices, d2, base, k, D, room, 8, num_warps=4)
+        lists = blocks.lists(width, slice(edges[part], edges[part + 1]))
+        _search(blocks, edges[part], points[part : part + 2], lists, scratch, (indices, d2), precision)
     return indices, d2
+
+
+def _search(
+    blocks: Any,
+    first: int,
+    points: list[int],
+    lists: torch.Tensor,
+    scratch: torch.Tensor,
+    out: tuple[torch.Tensor, torch.Tensor],
+    precision: str,
+) -> None:
+    """Write the neighbours, and their squared distances, of the points of some blocks.
+
+    The blocks begin with number `first`, their points are points[0] to points[1] − 1, and `lists` (count, width) lists
+    the blocks with which they are compared.
+    """
+    X, starts, B = blocks.X, blocks.starts, blocks.size
+    (base, end), (count, width), stride, k = points, lists.shape, len(scratch), out[0].shape[1]
+    m, D, room = end - base, X.shape[1], room_for(k)
+    part = min(PART, D)
+    columns = D // part, part, part < D
+    stages = 2 if part < D and precision == "tf32x3" else 3  # three would not fit in shared memory
+    flags = torch.empty((GROUP, stride), dtype=torch.int8, device=X.device)
+    found, rough = (torch.empty((m, room), dtype=torch.int32, device=X.device) for _ in range(2))
+    used = torch.zeros(m, dtype=torch.int32, device=X.device)
+    bound = torch.full((m,), 0x7F800000, dtype=torch.int32, device=X.device)
+    for offset in range(0, width, GROUP):
+        _compare[(count, GROUP // TILES)](
+            X, starts, blocks.centers, lists, bound, scratch, flags, first, base, offset, width, stride,
+            *columns, B, GROUP, TILES, precision, num_warps=8, num_stages=stages,
+        )  # fmt: skip
+        _merge[(count * B,)](
+            scratch, flags, starts, lists, found, rough, used, bound, first, base, offset, width, stride, k + SPARE,
+            B, GROUP, room, num_warps=4,
+        )  # fmt: skip
+    _select[(m,)](X, found, used, *out, base, k, *columns, room, 8, num_warps=4)
+
+
+def launch_on_meta(D: int, k: int, size: int, precision: str) -> None:
+    """Launch the kernels of a search for k neighbours among points with D columns, padded, for `prepare`."""
+
+    def empty(*shape: int, dtype: torch.dtype = torch.int32) -> torch.Tensor:
+        return torch.empty(shape, dtype=dtype, device=META)
+
+    X = empty(size, D, dtype=torch.float32)
+    blocks = SimpleNamespace(X=X, starts=empty(2), centers=X, size=size)
+    scratch, d2 = (empty(size, columns, dtype=torch.float32) for columns in (GROUP * size, k))
+    _search(blocks, 0, [0, size], empty(1, 1), scratch, (empty(size, k), d2), precision)

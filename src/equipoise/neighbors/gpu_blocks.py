@@ -26,7 +26,7 @@ class Blocks:
     Attributes
     ----------
     X : tensor, shape (n, D)
-        The points, block by block; D is rounded up to a multiple of 8 by columns of zeros.
+        The points, block by block; columns of zeros are added, so that D is `padded`.
     order : tensor of int64, shape (n,)
         Index of each of these points in the caller's table.
     starts : tensor of int32, shape (b + 1,)
@@ -44,7 +44,7 @@ class Blocks:
         by_axis = torch.argsort(along, stable=True)
         order = order[by_axis]
         self.order = order[torch.argsort(cell[order], stable=True)]
-        self.X = torch.nn.functional.pad(X[self.order], (0, -X.shape[1] % 8))
+        self.X = torch.nn.functional.pad(X[self.order], (0, padded(X.shape[1]) - X.shape[1]))
         self.starts = block_starts(ends)
         self.centers = segment_means(self.X, self.starts.long())
 
@@ -98,6 +98,11 @@ class Blocks:
             d2[own], at = D2.topk(k, largest=False, sorted=True)
             indices[own] = others[at].int()
         return indices, d2
+
+
+def padded(D: int) -> int:
+    """Return the number of columns to which points are padded: 16, 32 or a multiple of 64, for few kernels."""
+    return next((width for width in (16, 32) if width >= D), -(-D // 64) * 64)
 
 
 def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: float) -> int:

@@ -9,10 +9,12 @@ import triton
 import triton.language as tl
 
 from ..arrays.namespace import is_tensor
+from ..arrays.triton_kernels import Kernel
 
 POINTS = 256  # points per Triton program; chosen
 
 
+@Kernel
 @triton.jit(do_not_specialize=["n"])
 def _step(
     gradient, velocity, gain, new_velocity, new_gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step, n,
@@ -47,12 +49,14 @@ def step(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return velocity and gain as `step_torch.tensor_step` does.
 
+    Products are not fused with sums, so that the kernel of planned steps (engines/torch) gives the same bytes.
+
     `rate` and `momentum` are numbers or tensors on the device. `rule` contains the other fields of `StepParameters`, in
     the same order.
     """
     (n, d), new_velocity, new_gain = velocity.shape, torch.empty_like(velocity), torch.empty_like(gain)
     _step[(triton.cdiv(n, POINTS),)](
         gradient.contiguous(), velocity, gain, new_velocity, new_gain, rate, momentum, *rule, n,
-        d, POINTS, is_tensor(rate), is_tensor(momentum),
+        d, POINTS, is_tensor(rate), is_tensor(momentum), enable_fp_fusion=False,
     )  # fmt: skip
     return new_velocity, new_gain

@@ -87,6 +87,8 @@ class MeshEngine(ABC):
 
     Attributes
     ----------
+    MARGIN : float, default=0.8
+        The fraction of `tol` allowed at the checked points.
     RUNGS : int
         Number of rungs per octave, that is, per factor of 2: the ratio of two consecutive rungs is 2^(1/RUNGS).
     MOVED : int
@@ -95,7 +97,7 @@ class MeshEngine(ABC):
         The tolerance is checked again after this number of fields, even if the box has not changed.
     """
 
-    MARGIN = 0.8  # fraction of the tolerance allowed at the checked points
+    MARGIN = 0.8
     RUNGS: int
     MOVED: int
     CHECK: int
@@ -272,8 +274,8 @@ class Grid(MeshEngine, CpuEngine):
 
     traits = Traits("grid", np.float32, needs_sparse_P=True, gains_from_locality=True)
     RUNGS = 4  # a growing embedding rarely needs a new kernel transform
-    # With 0.8 and 2, errors between checks reached 2 tol.
-    MARGIN, MOVED, CHECK = 0.55, 1, 50  # benchmarks/tolerance.py
+    # Chosen by benchmarks/tolerance.py: with a margin of 0.8 and 2 rungs, errors between checks reached 2 tol.
+    MARGIN, MOVED, CHECK = 0.55, 1, 50
 
     def __init__(self, n_threads: int, tol: float):
         super().__init__(n_threads, tol)
@@ -323,11 +325,9 @@ class Grid(MeshEngine, CpuEngine):
         return self._edges.native(kernel, -1.0)[0]
 
     def steady_mesh(self, kernel: Kernel, Y: Array, charges: Array | None) -> SteadyMesh | None:
-        """Return the mesh of the next fields of Y, after a check of the tolerance if one is due.
-
-        Return None if Y is not finite. The charges are those of the field; None if every charge is 1.
-        """
-        span = -np.subtract(*bounding_box(Y))
+        """Return the mesh of the next fields of Y, after a check of the tolerance if one is due; None if not finite."""
+        low, high = bounding_box(Y)
+        span = high - low
         if not np.isfinite(span).all():
             return None
         rungs = rungs_of(span, kernel.length, self.RUNGS)

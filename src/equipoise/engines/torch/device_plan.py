@@ -21,9 +21,9 @@ NODE, PAIR, SORTING = 0.12, 0.008, 1e5
 # side would have more than SIDES nodes, but at least MIN_ROOM times. Chosen: a new mesh costs as much as 20 steps, a
 # wider one makes each step slower.
 ROOM, SIDES, MIN_ROOM = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
-CELLS = 8  # minimum number of mesh cells along the widest side of an embedding
-SHRUNK = 4  # factor by which an embedding may shrink before it gets a smaller mesh
-RUNGS = 16  # lengths per octave to which the sides of a box are rounded up
+CELLS = 8  # minimum number of mesh cells along the widest side of an embedding; chosen
+SHRUNK = 4  # factor by which an embedding may shrink before it gets a smaller mesh; chosen
+RUNGS = 16  # lengths per octave to which the sides of a box are rounded up; chosen
 DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)  # used instead of a mesh
 
 
@@ -69,8 +69,8 @@ def rungs_with_room(kernel: Kernel, error: float, span: Array) -> tuple[int, ...
 def extent_limits(kernel: Kernel, error: float, rungs: tuple[int, ...]) -> tuple[tuple[float, ...], float]:
     """Return the maximum length of each side of the embedding, and the minimum length of its widest side.
 
-    Outside these limits, the embedding needs another mesh: it has no room to grow any more, or it has become SHRUNK
-    times smaller than it was at least when the mesh was planned. A denser embedding has more pairs in its near field.
+    Outside these limits, the embedding needs another mesh: either it has no room left to grow, or it has shrunk by at
+    least the factor SHRUNK since the mesh was planned. A denser embedding has more pairs in its near field.
     """
     sides = tuple(float(np.float32(side)) for side in span_of(rungs, kernel.length, RUNGS))
     d, widest = len(sides), max(sides)

@@ -32,7 +32,7 @@ from .edges import stored_edges
 from .lookup import Lookup
 from .particle_mesh import ParticleMesh
 from .partners import WIDEST, Partners
-from .replay import CudaGraph
+from .replay import CudaGraph, PlannedSteps
 
 TARGETS = 256  # new points whose field is computed at once on the CPU; chosen
 
@@ -280,7 +280,8 @@ class GraphStepper:
             if meshes is None:
                 return taken
             # The key keeps the meshes alive.
-            replayed = self._graph.replay(step, (key, meshes, rungs), state, ahead, min_extent)
+            planned = PlannedSteps.of(self._engine, step, state, ahead)
+            replayed = self._graph.replay(planned or step, (key, meshes, rungs), state, ahead, min_extent)
             self._engine.count_fields(replayed)
             taken += replayed
             if taken == count or not self._engine.plan_ahead(state.U):

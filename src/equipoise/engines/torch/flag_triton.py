@@ -6,9 +6,12 @@ import torch
 import triton
 import triton.language as tl
 
+from ...arrays.triton_kernels import Kernel
+
 WIDTH = 1024  # entries per program
 
 
+@Kernel
 @triton.jit
 def _flag_extent(box, flag, h0, h1, h2, min_widest, D: tl.constexpr):
     """Set the flag if side 0, 1 or 2 of the box exceeds h0, h1 or h2, or if all sides are shorter than `min_widest`."""
@@ -35,6 +38,7 @@ def flag_extent(box: torch.Tensor, flag: torch.Tensor, max_sides: tuple[float, .
     _flag_extent[(1,)](box, flag, *(*max_sides, 0.0, 0.0)[:3], min_widest, box.shape[1])
 
 
+@Kernel
 @triton.jit(do_not_specialize=["count"])
 def _accept(flag, taken, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
     """If the flag is 0, copy the new arrays over the old ones; program 0 also copies the age and counts the step."""

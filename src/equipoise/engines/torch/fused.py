@@ -1,4 +1,4 @@
-"""Collects the GPU kernels in Triton: edges, field, and the flag that stops replayed steps.
+"""Collects the GPU kernels in Triton: edges, field, planned steps, and the flag that stops replayed steps.
 
 Triton comes only with PyTorch for GPUs, so import this module only where a GPU is used.
 """
@@ -8,5 +8,8 @@ from __future__ import annotations
 from .flag_triton import accept_step, flag_extent
 from .mesh_triton import bounding_box, gather, spread, transpose_padded
 from .pairs_triton import direct, edges
+from .planned_triton import advance
 
-__all__ = ["accept_step", "bounding_box", "direct", "edges", "flag_extent", "gather", "spread", "transpose_padded"]
+__all__ = [
+    "accept_step", "advance", "bounding_box", "direct", "edges", "flag_extent", "gather", "spread", "transpose_padded",
+]  # fmt: skip

@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ...arrays.triton_kernels import Kernel
 from ..mesh.plan import ORDER
 
 POINTS = 256  # points per program
@@ -73,7 +74,8 @@ def _slope_of(f, a):
     return tl.where(a < 3, w, tl.where(a == 3, _slope(f, 3), tl.where(a == 4, _slope(f, 4), _slope(f, 5))))
 
 
-@triton.jit
+@Kernel
+@triton.jit(do_not_specialize=["n"])
 def _box(Y, parts, n, D: tl.constexpr, POINTS: tl.constexpr):
     """Store the corners of the bounding box of each block of points."""
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
@@ -85,7 +87,8 @@ def _box(Y, parts, n, D: tl.constexpr, POINTS: tl.constexpr):
         tl.store(at + D, tl.max(tl.where(valid, y, -float("inf")), 0))
 
 
-@triton.jit
+@Kernel
+@triton.jit(do_not_specialize=["count"])
 def _merge_boxes(parts, box, count, D: tl.constexpr, WIDTH: tl.constexpr):
     """Store the common bounding box of `count` boxes."""
     t = tl.arange(0, WIDTH)
@@ -143,11 +146,11 @@ def _corner(
     return at, f0, f1, f2
 
 
-@triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "nodes", "m"])
+@Kernel
+@triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "nodes", "m", "copies"])
 def _spread(
-    Y, box, charges, unit, grid, n, n0, n1, n2, nodes, h, a0, a1, a2, m,
-    D: tl.constexpr, POINTS: tl.constexpr, COPIES: tl.constexpr, CHARGED: tl.constexpr, FIXED: tl.constexpr,
-    DOUBLE: tl.constexpr,
+    Y, box, charges, unit, grid, n, n0, n1, n2, nodes, h, a0, a1, a2, m, copies,
+    D: tl.constexpr, POINTS: tl.constexpr, CHARGED: tl.constexpr, FIXED: tl.constexpr, DOUBLE: tl.constexpr,
 ):  # fmt: skip
     """Add the charges of points to the nodes of their splines, on one of several copies of the mesh."""
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
@@ -157,7 +160,7 @@ def _spread(
     amount = tl.load(unit).to(f0.dtype) if FIXED else f0 * 0 + 1
     if CHARGED:
         amount = amount * tl.load(charges + i * m + q, mask=valid, other=0.0).to(f0.dtype)
-    copy = (tl.program_id(0) % COPIES) * m + q
+    copy = (tl.program_id(0) % copies) * m + q
     grid += copy.to(tl.int64) * nodes
     for first in tl.static_range(1 if D == 3 else NODES):
         for more in range(NODES if D == 3 else 1):  # unrolling three axes would take a minute to compile
@@ -182,14 +185,15 @@ def _to_integer(w, FIXED: tl.constexpr):
     return w.to(tl.int64) if FIXED else w
 
 
-@triton.jit(do_not_specialize=["size", "n"])
-def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, FIXED: tl.constexpr, WIDTH: tl.constexpr):
+@Kernel
+@triton.jit(do_not_specialize=["size", "n", "copies"])
+def _sum_copies(grid, unit, padded, size, n, copies, FIXED: tl.constexpr, WIDTH: tl.constexpr):
     """Sum the copies of a mesh, convert integers to charges, and store rows of n nodes, each followed by n zeros."""
     row = tl.program_id(0).to(tl.int64)
     t = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     inside = t < n
     count = tl.load(grid + row * n + t, mask=inside, other=0)
-    for copy in range(1, COPIES):
+    for copy in range(1, copies):
         count += tl.load(grid + copy * size.to(tl.int64) + row * n + t, mask=inside, other=0)
     value = count.to(padded.dtype.element_ty)
     if FIXED:
@@ -209,7 +213,7 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
     sides, half = (*mesh.size, 1, 1)[:3], (*mesh.half, 0.0, 0.0)[:3]
     _spread[(triton.cdiv(n, POINTS), m)](
         Y, box, grid if charges is None else charges.contiguous(), unit, grid, n, *sides, nodes, mesh.h, *half, m,
-        d, POINTS, copies, charges is not None, mesh.fixed_point, double,
+        copies, d, POINTS, charges is not None, mesh.fixed_point, double,
     )  # fmt: skip
     *others, last = mesh.size
     padded = torch.empty((m, *others, 2 * last), dtype=mesh.dtype, device=Y.device)
@@ -218,6 +222,7 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
     return padded
 
 
+@Kernel
 @triton.jit(do_not_specialize=["A", "B", "C", "length"])
 def _transpose_padded(S, T, A, B, C, length, WIDTH: tl.constexpr):
     """Store T[q, c, a, b] = S[q, a, b, c], or 0 for b ≥ B; elements have 8 bytes.
@@ -244,7 +249,8 @@ def transpose_padded(S: torch.Tensor, length: int) -> torch.Tensor:
     return T
 
 
-@triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "size", "m"])
+@Kernel
+@triton.jit(do_not_specialize=["base", "n", "n0", "n1", "n2", "size", "m"])
 def _gather(
     Y, box, phi, base, potential, gradient, n, n0, n1, n2, size, h, a0, a1, a2, m,
     D: tl.constexpr, POINTS: tl.constexpr, DOUBLE: tl.constexpr,

@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ...arrays.triton_kernels import Kernel
 from ..tables import BITS
 
 TARGETS, SOURCES = 4, 32  # points per program and sources per pass, in one warp; the fastest measured on an H200
@@ -30,6 +31,7 @@ def read_packed(packed, d2, first, low, high, scale, BITS: tl.constexpr):
     return v0 + step * (s0 + f * (s1 * 0.5 + f * (s2 * (1.0 / 3)))), s0 + f * (s1 + f * s2)
 
 
+@Kernel
 @triton.jit(do_not_specialize=["t", "m", "n1", "n2", "first"])
 def _near(
     T, Y, charges, cell, start, rank, packed, potential, gradient, t, m, n1, n2, first, low, high, scale,
@@ -98,6 +100,7 @@ def _near(
         tl.store(at + 2, 2 * tl.sum(g2, 1), mask=valid)
 
 
+@Kernel
 @triton.jit(do_not_specialize=["n", "n1", "n2"])
 def _cells(
     Y, box, cell, n, h0, h1, h2, radius, most0, most1, most2, n1, n2, D: tl.constexpr, POINTS: tl.constexpr

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from ...arrays import namespace as arrays
+from ...arrays.triton_kernels import Kernel
 from ..tables import BITS
 
 WIDTH = 128  # entries of a row per pass
@@ -28,7 +29,8 @@ def _read(segments, d2, first, low, high, scale, BITS: tl.constexpr):
     return value, s0 + f * (s1 + f * s2)
 
 
-@triton.jit
+@Kernel
+@triton.jit(do_not_specialize=["first"])
 def _edges(
     Y, pairs, indptr, columns, values, segments, force, psi, first, low, high, scale,
     D: tl.constexpr, WIDTH: tl.constexpr, VALUE: tl.constexpr, RATIONAL: tl.constexpr, BITS: tl.constexpr,
@@ -95,11 +97,11 @@ def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[Any, t
     return arrays.total(psi) if potential else torch.nan, force
 
 
-@triton.jit(do_not_specialize=["n", "t", "m"])
+@Kernel
+@triton.jit(do_not_specialize=["n", "t", "m", "first", "own", "part_size"])
 def _direct(
-    T, Y, charges, segments, out, n, t, m, first, low, high, scale, own,
-    D: tl.constexpr, WIDTH: tl.constexpr, PART: tl.constexpr, CHARGED: tl.constexpr,
-    BITS: tl.constexpr,
+    T, Y, charges, segments, out, n, t, m, first, low, high, scale, own, part_size,
+    D: tl.constexpr, WIDTH: tl.constexpr, CHARGED: tl.constexpr, BITS: tl.constexpr,
 ):  # fmt: skip
     """Sum the potential and half its gradient at target i over one part of the sources, without source i if `own`."""
     i = tl.program_id(0)
@@ -109,7 +111,7 @@ def _direct(
     g0 = tl.zeros((WIDTH,), tl.float32)
     g1 = tl.zeros((WIDTH,), tl.float32)
     g2 = tl.zeros((WIDTH,), tl.float32)
-    for s in range(part * PART, (part + 1) * PART, WIDTH):
+    for s in range(part * part_size, (part + 1) * part_size, WIDTH):
         j = s + tl.arange(0, WIDTH)
         valid = (j < n) & ((j != i) | (own == 0))
         x0 = tl.load(T + i * D) - tl.load(Y + j * D, mask=valid, other=0.0)
@@ -147,7 +149,7 @@ def direct(T: torch.Tensor, Y: torch.Tensor, charges: Any, kernel: Any, own: boo
     out = torch.empty((parts, t, m, 1 + d), device=Y.device)
     _direct[(t, parts, m)](
         T, Y, out if charges is None else charges.float().contiguous(), kernel.segments, out, n, t, m,
-        kernel.first, *kernel.ends, kernel.scale, int(own), d, 256, part, charges is not None, BITS,
+        kernel.first, *kernel.ends, kernel.scale, int(own), part, d, 256, charges is not None, BITS,
     )  # fmt: skip
     total = out.sum(dim=0)
     return total[..., 0], 2 * total[..., 1:]

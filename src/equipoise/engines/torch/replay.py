@@ -7,10 +7,43 @@ from contextlib import suppress
 from copy import copy
 from typing import Any
 
+import numpy as np
 import torch
 
+from ...arrays.namespace import centered, total
+from ..base import Engine, PlannedStep, StepPlan
+
+MOST = 128  # largest number of steps in one replay; more than between two checks of the tolerance
 PIECE = 2  # steps between two reads of the counter; the next piece runs meanwhile; chosen
 MOVING = ("U", "velocity", "gain", "age")  # attributes of the state that a step changes
+
+
+class PlannedSteps:
+    """Steps of a plan, whose force, momentum and step are computed in one kernel."""
+
+    def __init__(self, engine: Engine, plan: StepPlan):
+        self.engine, self.plan = engine, plan
+
+    def take(self, state: Any, momentum: torch.Tensor, taken: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return embedding, velocity and gain after step number `taken`, a scalar tensor, with `momentum[taken]`."""
+        from . import fused
+
+        U, force, engine = state.U, self.plan.force, self.engine
+        (_, edges), (potential, gradient) = engine.placement.concurrently(
+            lambda: engine.edges(U, force.A, force.kernel, -1.0, potential=False),
+            lambda: engine.field(U, force.apart),
+        )
+        forces = edges, gradient, total(potential)
+        U, velocity, gain = fused.advance((U, state.velocity, state.gain), forces, self.plan, momentum, taken)
+        return centered(U), velocity, gain
+
+    @classmethod
+    def of(cls, engine: Engine, step: Any, state: Any, count: int) -> PlannedSteps | None:
+        """Return the next `count` steps; None if only calls of `step` can take them."""
+        plan = step.plan(state, count) if isinstance(step, PlannedStep) else None
+        if plan is None or plan.force.charges is not None or float(np.float32(plan.force.push)) != plan.force.push:
+            return None  # in float32, as the kernel gets it, `push` would not be the number
+        return cls(engine, plan)
 
 
 class CudaGraph:
@@ -42,6 +75,7 @@ class CudaGraph:
         self._taken: Any = None
         self._taken_on_host: Any = None
         self._events: Any = None
+        self._momentum: Any = None
         self._min_extent = 0.0
 
     def flag_extent(self, box: torch.Tensor, max_sides: tuple[float, ...], min_widest: float) -> None:
@@ -61,17 +95,22 @@ class CudaGraph:
         """Set the flag if any entry of a mask is true, without waiting for the device."""
         self._flag.bitwise_or_(mask.any())
 
-    def replay(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
+    def replay(
+        self, step: Callable[[Any], None] | PlannedSteps, key: object, state: Any, count: int, min_extent: float
+    ) -> int:
         """Take up to `count` steps, or none if `count` is below 2, and return the number of steps taken.
 
         The arguments are those of `Stepper.replay_steps`.
         """
         if count < 2:
             return 0
+        count = min(count, MOST)
         if (key, min_extent) != self._key:
             self._record(step, state, min_extent)
             self._key = key, min_extent
         own = self._state
+        if isinstance(step, PlannedSteps):
+            self._momentum[:count].copy_(torch.as_tensor(step.plan.momentum[:count], dtype=torch.float32))
         for name in MOVING[:3]:
             getattr(own, name).copy_(getattr(state, name))
         own.age.fill_(state.age)
@@ -121,13 +160,14 @@ class CudaGraph:
                     break
         return int(self._taken)
 
-    def _record(self, step: Callable[[Any], None], state: Any, min_extent: float) -> None:
+    def _record(self, step: Callable[[Any], None] | PlannedSteps, state: Any, min_extent: float) -> None:
         """Record one step on a copy of the state; before the first recording, run the step once to fill caches."""
         self._min_extent = min_extent
         own = copy(state)
         rows = torch.contiguous_format
         own.U, own.velocity, own.gain = (getattr(state, name).clone(memory_format=rows) for name in MOVING[:3])
         own.age = torch.full((), float(state.age), dtype=torch.float64, device=self.device)
+        self._momentum = torch.zeros(MOST, device=self.device)
         self._flag, self._taken = (torch.zeros((), dtype=torch.int32, device=self.device) for _ in range(2))
         self._taken_on_host = torch.zeros(2, dtype=torch.int32, pin_memory=True)
         self._events = [torch.cuda.Event() for _ in range(2)]  # type: ignore[no-untyped-call]
@@ -154,13 +194,16 @@ class CudaGraph:
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = graph
 
-    def _step_in_place(self, step: Callable[[Any], None]) -> None:
+    def _step_in_place(self, step: Callable[[Any], None] | PlannedSteps) -> None:
         """Take a step; unless the flag is set, copy the result to the buffers and count the step."""
         from . import fused
 
         own = self._state
         buffers = [getattr(own, name) for name in MOVING]
-        step(own)
+        if isinstance(step, PlannedSteps):
+            own.U, own.velocity, own.gain = step.take(own, self._momentum, self._taken)
+        else:
+            step(own)
         new = [getattr(own, name) for name in MOVING]
         fused.accept_step(self._flag, self._taken, buffers, new)
         own.U, own.velocity, own.gain, own.age = buffers

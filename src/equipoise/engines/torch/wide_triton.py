@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from ...arrays import namespace as arrays
+from ...arrays.triton_kernels import Kernel
 from ..tables import BITS
 from .near_triton import read_packed
 
@@ -31,6 +32,7 @@ def _value_and_slope(packed, d2, first, low, high, scale, FORM: tl.constexpr, BI
     return value, -high * inverse * value
 
 
+@Kernel
 @triton.jit(do_not_specialize=["d", "m", "first"])
 def _stored(
     Y, indptr, columns, values, charges, packed, potential, gradient, d, m, first, low, high, scale, factor,
@@ -69,6 +71,7 @@ def _stored(
     tl.store(at, before + factor * tl.sum(g, 0), mask=inside)
 
 
+@Kernel
 @triton.jit(do_not_specialize=["n", "d", "m", "count", "first"])
 def _partners(
     columns, charges, offsets, weights, packed, out, n, d, m, count, first, low, high, scale,
