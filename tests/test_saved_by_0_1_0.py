@@ -12,6 +12,8 @@ import equipoise as eq
 from equipoise import data
 
 EXPECTED = dict(np.load(FOLDER / "expected.npz"))
+# Results on meshes that have become finer since 0.1.0: their forces may differ by up to tol = 0.01.
+ON_FINER_MESH = {"tsne_sparse_reduced transform", "tsne_neighbors transform", "power transform", "resumed tsne_grid map"}
 ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")  # irrelevant to these tests
 
 
@@ -44,7 +46,8 @@ def test_old_model_loads_and_transforms_as_before(name):
     assert method.loss_ == EXPECTED["losses"][list(MODELS).index(name)]
     assert hasattr(method, "affinities_") or isinstance(method, eq.MDS)
     if new is not None:
-        assert_close(method.transform(new), EXPECTED[f"{name} transform"])
+        key = f"{name} transform"
+        assert_close(method.transform(new), EXPECTED[key], 5e-3 if key in ON_FINER_MESH else 1e-4)
 
 
 @ignore_warnings
@@ -74,7 +77,8 @@ def test_old_checkpoint_resumes_to_the_same_map(name, tmp_path):
     whole = []
     make().set_params(callbacks=[lambda iteration, loss, Y: whole.append(iteration)]).fit(rows)
     assert 0 < len(seen) < len(whole)  # the run did not restart from the beginning
-    assert_close(method.embedding_, EXPECTED[f"resumed {name} map"], 1e-3)
+    key = f"resumed {name} map"
+    assert_close(method.embedding_, EXPECTED[key], 5e-3 if key in ON_FINER_MESH else 1e-3)
     if name != "umap_sampled":  # whose loss is evaluated for callbacks only
         assert_close(method.loss_curve_, EXPECTED[f"resumed {name} curve"], 1e-3)
 

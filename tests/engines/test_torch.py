@@ -326,7 +326,7 @@ def test_out_of_memory_error_states_the_required_memory(digits, monkeypatch):
 
 def test_estimate_memory_covers_the_torch_engine():
     small, large = (eq.estimate_memory(n, 50, perplexity=30, engine="torch").peak for n in (10_000, 1_000_000))
-    assert 12e9 < large < 16e9 and small < large / 30
+    assert 7e9 < large < 12e9 and small < large / 5  # 6.8 GB were measured with 24 columns
 
 
 def test_divergence_over_all_pairs_raises():

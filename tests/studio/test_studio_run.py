@@ -54,7 +54,9 @@ def test_run_with_reordered_points_matches_the_estimator(monkeypatch):
     assert np.array_equal(run_source(python_source(run, DIGITS, 205), 1050), frame.Y)
     here = run.problem.gradient(frame.Y)
     for i in (0, 7):
-        assert np.allclose(sum(run.forces(frame, i)), -here[i], atol=1e-6)
+        attraction, repulsion = run.forces(frame, i)  # on a mesh planned for this map alone
+        atol = 2 * run.problem.engine.tol * np.abs(repulsion).max()
+        assert np.allclose(attraction + repulsion, -here[i], atol=atol)
     run.rewind(205)
     assert np.array_equal(run.frame.Y, frame.Y)
     run.step(5)

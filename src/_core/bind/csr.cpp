@@ -68,6 +68,7 @@ template <class R> void bind_permute(nb::module_ &m) {
             keep_apart(A, out_indptr, out_indices, out_values);
             keep_apart(order, out_indptr, out_indices, out_values);
             keep_apart(position, out_indptr, out_indices, out_values);
+            keep_apart(out_indptr, out_indices, out_values);
             eq::ReleaseGil release;
             eq::permute(A, a, order.data(), position.data(), B, threads);
         },
@@ -100,7 +101,8 @@ template <class R> void bind_symmetrize(nb::module_ &m) {
             require(A.columns == A.rows, "A must be square");
             const auto S = output(A.rows, 2 * A.entries(), out_indptr, out_indices, out_values);
             keep_apart(A, out_indptr, out_indices, out_values);
-            keep_apart(out_indices, out_indptr, out_values);
+            keep_apart(out_indptr, out_indices, out_values);
+            keep_apart(out_indices, out_values);
             eq::ReleaseGil release;
             return eq::symmetrize(A, a, S, threads);
         },
