@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist, squareform
 
 import equipoise as eq
 from equipoise import spaces
+from equipoise.spaces import stress_bounds
 from equipoise.spaces.distortion_bounds import _ratio, limited_distortion, min_ratios
 from equipoise.spaces.embeddability import _Spectrum
 from equipoise.spaces.stress_bounds import _unlimited_bound, weighted_rank_gaps
@@ -133,7 +134,14 @@ def test_e6_gap_of_the_regular_simplex():
     assert_allclose(found, 60**2 / (4 * (d + 1)), rtol=0.06)
 
 
-def test_e7_stress_in_few_dimensions(D):
+@pytest.mark.parametrize("searched", [True, False])
+def test_e7_stress_in_few_dimensions(D, rng, monkeypatch, searched):
+    if not searched:  # as for many points, where few steps improve the reference: the first sum may be negative
+        monkeypatch.setattr(stress_bounds, "FEWEST", 0)
+        monkeypatch.setattr(stress_bounds, "MOST", 0)
+        noise = 0.05 * rng.normal(size=(N, N))
+        D = cdist(*[rng.normal(size=(N, 5))] * 2) * (1 + (noise + noise.T) / 2)
+        np.fill_diagonal(D, 0.0)
     values, vectors = np.linalg.eigh(gram(D**2))
     r, limited = D.mean(axis=1), np.zeros(3)
     for c in (D, _unlimited_bound(D, values, vectors)[1]):
@@ -145,6 +153,7 @@ def test_e7_stress_in_few_dimensions(D):
         assert (np.outer(a, a) <= w * (1 + 1e-12)).all()
         first = (D * (D - c))[PAIRS].sum()
         limited = np.maximum(limited, [first + 2 * gap(c**2, a, d) for d in DIMENSIONS])
+    assert (first > 0) == searched
     assert_allclose(spaces.embeddability(D).stress, limited, rtol=1e-5)
 
 

@@ -52,11 +52,12 @@ def lower_bounds(D: Array, values: Array, vectors: Array | None, dimensions: Arr
     if vectors is None:
         return 0.0, limited
     unlimited, reference = _unlimited_bound(D, values, vectors)
-    return unlimited, np.maximum(limited, unlimited + _low_rank_bounds(D, reference, dimensions))
+    # Where the search ends early, as it does for many points, (E4) may be negative, and (E7) is smaller by as much.
+    return max(0.0, unlimited), np.maximum(limited, unlimited + _low_rank_bounds(D, reference, dimensions))
 
 
 def _unlimited_bound(D: Array, values: Array, vectors: Array) -> tuple[float, Array]:
-    """Return S − β Σ_{i<j} D_ij d_ij, eq. (E4), and the distances β d (n, n) of the reference.
+    """Return S − β Σ_{i<j} D_ij d_ij, eq. (E4), possibly negative, and the distances β d (n, n) of the reference.
 
     β is the largest eigenvalue of B(d)/n, and d are the distances of a map in many dimensions, the positive part of
     classical scaling improved by over-relaxed Guttman transforms (de Leeuw & Heiser 1980). The bound holds for any
@@ -73,7 +74,7 @@ def _unlimited_bound(D: Array, values: Array, vectors: Array) -> tuple[float, Ar
     beta = float(linalg.eigvalsh(_guttman(D, d), subset_by_index=[n - 1, n - 1])[0]) / n * (1 + 4 * n * EPS)
     S = np.square(D).sum() / 2
     bound = S - beta * float((D * d).sum()) / 2 - 4 * n * EPS * S  # the last term bounds the rounding errors
-    return max(0.0, bound), beta * d
+    return float(bound), beta * d
 
 
 def _guttman(D: Array, d: Array) -> Array:
