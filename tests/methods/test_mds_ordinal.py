@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
+from scipy.stats import rankdata
 from support.mds_cases import D, X, Y, rigid_error
 
 import equipoise as eq
@@ -24,6 +25,14 @@ def test_ordinal_map_depends_only_on_the_order_of_distances():
         for delta in (D, D**3, np.log1p(D))
     )
     assert a.embedding_.tobytes() == b.embedding_.tobytes() == c.embedding_.tobytes()
+
+
+def test_ordinal_start_is_classical_scaling_of_the_ranks():
+    ranks = squareform(rankdata(pdist(X)))
+    Y = eq.MDS(metric="precomputed", random_state=0).problem(ranks).Y0
+    start = eq.MDS(stress="ordinal", random_state=0).problem(X).Y0
+    np.testing.assert_allclose(start / np.abs(start).max(), Y / np.abs(Y).max(), atol=1e-6)
+    np.testing.assert_allclose(np.square(pdist(start)).mean(), 1, rtol=1e-5)
 
 
 def test_ordinal_start_is_the_rescaled_init():

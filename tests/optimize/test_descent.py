@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from support.methods import X
 
 import equipoise as eq
-from equipoise.optimize.descent import Steps
+from equipoise.optimize.descent import State, Steps
 from equipoise.optimize.gradient_steps import EngineForces, GradientSteps
 from equipoise.studio.session.run import Run
 
@@ -27,6 +27,20 @@ PROBLEMS = {
     "majorisation": lambda: eq.MDS(solver="smacof", random_state=0, tol=0, n_jobs=1),
 }
 every_problem = pytest.mark.parametrize("name", PROBLEMS)
+
+
+def test_accelerated_steps_restart_where_they_go_uphill(rng):
+    """The loss need not rise there, nor fall elsewhere: only ⟨∇E, Δ⟩ counts."""
+    rule, state = eq.Accelerated(), State.start(rng.normal(size=(5, 2)))
+    for _ in range(12):
+        gradient, before, age = rng.normal(size=(5, 2)), state.velocity, state.age
+        step = before - 0.3 * gradient
+        moved = rule.step(state, gradient, 0.3, True, 1.0)
+        assert state.age == (0 if (gradient * step).sum() > 0 else age + 1)
+        assert_allclose(state.velocity, state.age / (state.age + 3) * step)
+        assert_allclose(moved, state.velocity - 0.3 * gradient)
+    assert eq.Accelerated().every == eq.Dynamics().every == 10
+    assert eq.Accelerated().min_loss_change == eq.Dynamics().min_loss_change == 0
 
 
 def start(name, n_iter=24, callbacks=(), saver=None):

@@ -6,12 +6,14 @@ import threading
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsClassifier
 
 import equipoise as eq
 from equipoise import _core, data
 from equipoise.engines import Grid
 from equipoise.methods import METHODS
+from equipoise.optimize import placement
 from equipoise.optimize.placement import first_largest
 
 DIGITS = data.load("digits")
@@ -54,6 +56,13 @@ def test_placement_does_not_depend_on_the_batch(Method, engine):
 def test_fitted_rows_keep_their_positions(Method):
     method = fitted(Method, "grid")
     np.testing.assert_array_equal(method.transform(DIGITS.X[OLD[:7]]), method.embedding_[:7])
+
+
+def test_placement_by_stress_starts_at_the_nearest_fitted_point(monkeypatch):
+    mds = eq.MDS(random_state=0, n_iter=20).fit(DIGITS.X[OLD])
+    monkeypatch.setattr(placement, "STRESS_STEPS", 0)
+    nearest = cdist(DIGITS.X[NEW], DIGITS.X[OLD]).argmin(axis=1)
+    np.testing.assert_array_equal(mds.transform(DIGITS.X[NEW]), mds.embedding_[nearest])
 
 
 def test_new_points_are_placed_near_their_nearest_fitted_point():
