@@ -13,7 +13,12 @@ from equipoise import data
 
 EXPECTED = dict(np.load(FOLDER / "expected.npz"))
 # Results on meshes that have become finer since 0.1.0: their forces may differ by up to tol = 0.01.
-ON_FINER_MESH = {"tsne_sparse_reduced transform", "tsne_neighbors transform", "power transform", "resumed tsne_grid map"}
+ON_FINER_MESH = {
+    "tsne_sparse_reduced transform",
+    "tsne_neighbors transform",
+    "power transform",
+    "resumed tsne_grid map",
+}
 ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")  # irrelevant to these tests
 
 

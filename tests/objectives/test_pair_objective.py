@@ -63,6 +63,17 @@ def test_loss_is_the_stated_sum_and_gradient_its_derivative(K, Y, loss, kernel, 
     assert relative_error(-(balance.attraction + balance.repulsion), numeric) < 1e-6
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_stiffness_is_the_largest_slope_of_each_pair(K, Y, loss, kernel):
+    d2, kx = kernel.length**2 * np.array([0.05, 0.25, 1, 4]), K.data[:, None]
+    k = kernel.value(d2)[None] + 0 * kx
+    slopes = (loss.slope(kx + 0 * k, k) - loss.slope(0 * k, k)) * kernel.slope(d2)
+    objective, stated = PairObjective(K, kernel, loss), kernel.length**2 * np.abs(slopes).max(axis=1).sum()
+    assert_allclose(objective.mass, stated)
+    assert_allclose(objective.balance(Y, Reference(), loss=False, exaggeration=3.0).stiffness, 3 * stated)
+
+
 @NEGATIVES
 @pytest.mark.parametrize("engine", [Exact(1), Grid(1, 1e-3), Sampled(1, 0)], ids=lambda e: e.traits.name)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
