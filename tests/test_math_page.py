@@ -160,6 +160,10 @@ def random_partners():
         assert_allclose(found.potential, (weight / (1 + d2)) @ charges, rtol=1e-6)  # the weights are float32
         gradient = -2 * springs(weight * charges / (1 + d2) ** 2, at)
         assert_allclose(found.gradient, gradient, atol=1e-6 * np.abs(gradient).max())
+        drawn = dict(zip(offsets, weights, strict=True))  # all of O, and for the edges 1 − w_o, or 1 outside of O
+        of_offset = np.array([drawn.get(offset, 0.0) for offset in range(n)])
+        from_all = of_offset[(np.arange(n) - np.arange(n)[:, None]) % n]
+        assert_allclose(from_all + near * ~np.eye(n, dtype=bool) * (1 - from_all), weight)
 
 
 @equation("7")

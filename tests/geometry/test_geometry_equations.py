@@ -244,6 +244,26 @@ def test_h11_levels_keep_the_frequencies_that_a_ring_has():
     assert entries < 0.5 * (angles // 2 + 1) * rings**2
 
 
+@pytest.mark.parametrize("span", [1.0, 29.0, 1500.0, 9e4])
+def test_h11_levels_of_the_rings(monkeypatch, span):
+    h, found = 0.5, []
+
+    def block(self, r, own, start, angles, n_threads):
+        found.extend((abs(radius), angles) for radius in own)
+        return np.zeros((len(own), len(r) - start, 0))
+
+    monkeypatch.setattr(PolarTransform, "_block", block)
+    monkeypatch.setattr(PolarTransform, "_group", lambda *_: None)
+    rings, levels, N = polar_mesh._mesh_size(h, span, R * np.arcsinh(span / R))
+    polar_transform(h, rings, N, levels=levels)
+    N_0 = max(int(np.ceil(2 * np.pi * span / h)), 24)
+    assert N_0 <= N and len(found) == rings
+    for r, angles in found:
+        M = 1.25 * np.pi / h * R * np.sinh((r + h) / R) + 8
+        possible = [q for q in range(13) if N / 2 ** (q + 1) >= M and q <= np.log2(N_0 / 24)]
+        assert angles == N >> max(possible, default=0)
+
+
 def test_h12_near_pairs(rng):
     reach, n = 0.8, 600
     Y = rng.standard_normal((n, 2)) * 2
