@@ -4,8 +4,10 @@ import re
 import shlex
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 from support.command_line import one_line_error
+from support.row_tables import write_zarr
 
 import equipoise
 from equipoise.cli import main, parser
@@ -85,6 +87,8 @@ def test_help_examples_run(verb, tmp_path, monkeypatch):
     """Run each example in the folder left by the previous ones, with fewer iterations."""
     pytest.importorskip("bokeh")
     monkeypatch.chdir(tmp_path)
+    pytest.importorskip("zarr")
+    write_zarr(tmp_path / "big.zarr", np.random.default_rng(0).normal(size=(400, 60)).astype(np.float32))
     for words in examples(verb):
         if words[-1] == "--help" or words[0] == "studio" or "-" in words:  # these exit, serve, or wait for input
             with pytest.raises(SystemExit) if words[-1] == "--help" else nullcontext():

@@ -60,16 +60,18 @@ def test_ranks_end_when_one_fails(how, victim, launcher, survivors, tmp_path):
 
 def run_code(code, *variables):
     """Run a Python program in a process for each set of variables; return the outputs."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code)],
-            env={**os.environ, **rank_variables(0, 2, 1), **own},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for own in variables
-    ]
+    processes = [start_code(code, own) for own in variables]
     return [process.communicate(timeout=200)[0].strip() for process in processes]
+
+
+def start_code(code, variables):
+    """Start a Python program in a process with the variables of a rank, of which some are replaced."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **rank_variables(0, 2, 1), **variables},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 JOIN = """
@@ -92,6 +94,25 @@ def test_other_version_is_refused():
     for output in outputs:
         assert output.startswith("equipoise version differs between ranks: ")
         assert "beta on rank 1" in output
+
+
+HOST_THAT_ENDS = """
+    import os
+    from torch.distributed import TCPStore
+    store = TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=True, wait_for_workers=False)
+    before = store.num_keys()
+    while store.num_keys() < before + 2:  # until rank 1 has said hello
+        pass
+    os._exit(0)
+"""
+
+
+def test_rank_0_that_ends_early_is_named():
+    common = {"MASTER_PORT": str(free_port("127.0.0.1")), "LIMIT": "100"}
+    host = start_code(HOST_THAT_ENDS, common)
+    (output,) = run_code(JOIN, {**common, "RANK": "1"})
+    host.communicate(timeout=200)
+    assert output == "rank 0 ended before all ranks were connected; see its own message"
 
 
 def test_ranks_that_do_not_come_are_named():

@@ -126,12 +126,18 @@ class TorchGroup(Group):
         keys = [f"hello/{rank}" for rank in range(self.size)]
         try:
             store.wait(keys, timedelta(seconds=self.timeout))
+        except self._dist.DistNetworkError as error:
+            raise ConnectionError("rank 0 ended before all ranks were connected; see its own message") from error
         except RuntimeError as error:
             missing = [rank for rank, key in enumerate(keys) if not store.check([key])]
             raise ConnectionError(
                 f"{name_ranks(missing)} did not connect within {self.timeout:g} s; {self.size} ranks were expected"
             ) from error
         hello = [json.loads(store.get(key)) for key in keys]
+        store.set(f"met/{self.rank}", "")
+        if self.rank == 0:  # its end would take the store from ranks that still read
+            with suppress(RuntimeError):
+                store.wait([f"met/{rank}" for rank in range(self.size)], timedelta(seconds=self.timeout))
         self.hosts = tuple(one["host"] for one in hello)
         refuse_unequal("equipoise version", [one["version"] for one in hello], self.hosts)
         refuse_unequal("byte order", [one["byteorder"] for one in hello], self.hosts)
