@@ -149,15 +149,16 @@ def overhead_table(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Return medians of the plain engine and of one rank, and their ratios."""
     rows = []
     for kind in ("clock", "processor"):
-        for part in ("build", "descent"):
-            plainly, ranked = (
-                median(
-                    sum(record[kind][p] for p in (PARTS[:-1] if part == "build" and name == "ranks" else [part]))
-                    for record in runs[name]
-                )
-                for name in ("plain", "ranks")
+        for part, plainly, ranked in (
+            ("build", ["build"], PARTS[:-1]),
+            ("descent", ["descent"], PARTS[-1:]),
+            ("whole fit", ["build", "descent"], PARTS),
+        ):
+            before, after = (
+                median(sum(record[kind][p] for p in parts) for record in runs[name])
+                for name, parts in (("plain", plainly), ("ranks", ranked))
             )
-            rows.append([f"{part}, {kind}", f"{plainly:.2f}", f"{ranked:.2f}", f"{ranked / plainly:.3f}"])
+            rows.append([f"{part}, {kind}", f"{before:.2f}", f"{after:.2f}", f"{after / before:.3f}"])
     return common.table(["part", "plain engine, s", "one rank, s", "ratio"], rows)
 
 

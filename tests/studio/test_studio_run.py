@@ -396,6 +396,5 @@ def test_command_line_gives_the_studio_python_that_reads_the_data(tmp_path, monk
     served = []
     monkeypatch.setattr("equipoise.studio.server.serve.serve", lambda data, **options: served.append(data))
     assert main(["studio", "t.csv", *options, "--no-browser"]) == 0
-    namespace = {"data": data}
-    exec(served[0].code, namespace)
+    exec(served[0].code, namespace := {"data": data})
     assert served[0].code == code and np.array_equal(namespace["X"], served[0].dataset.X)
