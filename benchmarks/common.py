@@ -175,6 +175,7 @@ def machine(threads: int, packages: list[str]) -> dict[str, Any]:
         "date": date.today().isoformat(),
         "threads": threads,
         "load": round(os.getloadavg()[0], 2),
+        "first": os.sched_getscheduler(0) != os.SCHED_OTHER,
     }
 
 
@@ -190,12 +191,14 @@ def installed(package: str) -> bool:
 def header(title: str, command: str, where: dict[str, Any]) -> list[str]:
     """Return the first lines of a page of results."""
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+    # Real-time processes run before all others, so that other work on the machine takes none of their time.
+    priority = "; real-time priority (`chrt -r 5`)" if where.get("first") else ""
     return [
         f"# {title}",
         "",
         f"Command: `{command}`; commit {where['commit']}; {where['date']}.  ",
         f"Machine: {where['cpu']}, {where['cores']} cores, {where['memory']}, {where['system']};"
-        f" {where['threads']} threads; load average {where['load']} at the start.  ",
+        f" {where['threads']} threads; load average {where['load']} at the start{priority}.  ",
         f"Python {where['python']}; {versions}.",
         "",
     ]

