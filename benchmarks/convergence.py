@@ -150,7 +150,7 @@ def page(head: list[str], foretold: list[list[str]], losses: list[list[str]]) ->
 
 INTRODUCTION = [
     f"One run of {LAST:,} iterations each from the same start, seed 0, without stopping rules. The first table",
-    "compares, after so many iterations, the remaining gain that `remaining_gain_` states (docs/math.md, eq. C1) with",
+    "compares, after so many iterations, the remaining gain that `remaining_gain_` states (docs/math.md, eq. R1) with",
     f"the decrease of the loss up to iteration {LAST:,}, both as fractions of the loss at that moment. Its last column",
     'says where `n_iter="auto"` ends, and in brackets what was still found after that; it ends after',
     f"{MAX_ITER:,} iterations at the latest. The second table gives the loss and the fraction of the {K} nearest",

@@ -50,6 +50,17 @@ def test_slope_matches_finite_differences(alpha, t):
     assert abs((above - below) / (2 * step) - slope) <= 1e-7 * (1 + abs(slope)) + 1e-10 * abs(above) / t
 
 
+@given(alphas, st.floats(0.05, 20.0))
+def test_second_derivative_of_alpha_is_that_of_the_paper(alpha, t):
+    """f″ = t^((α−3)/2); with f(1) = f′(1) = 0 it determines f: α = −1 is KL, α = 0 four times the squared Hellinger."""
+    step = 1e-5 * t
+    above, below = Alpha(alpha).slope(np.array([t + step, t - step]))
+    size = 1e-10 * (1 + abs(above)) / t  # rounding of the slopes
+    assert abs((above - below) / (2 * step) - t ** ((alpha - 3) / 2)) <= 1e-7 * t ** ((alpha - 3) / 2) + size
+    assert_allclose(KL().value(T), -np.log(T) + T - 1, rtol=1e-12)
+    assert_allclose(Hellinger().value(T), 2 * (1 - np.sqrt(T)) ** 2, rtol=1e-12)
+
+
 @given(alphas, st.floats(0.01, 100.0), st.floats(0.01, 100.0), st.floats(0.0, 1.0))
 def test_alpha_is_convex_and_nonnegative(alpha, t, u, share):
     f = Alpha(alpha)

@@ -184,6 +184,11 @@ def test_section_7_early_exaggeration():
     stated = {eq.TSNE: 12, eq.SNE: 12, eq.GSNE: 12, eq.UMAP: 4, eq.DKLLE: 4, eq.PowerSNE: 2, eq.DKPCA: 1}
     for method, x in stated.items():
         assert method().resolve_early_exaggeration() == x, method
+    sampling = {eq.UMAP: ("negative_sampling", "sampled"), eq.PairEmbedding: ("negative_sampling",)}
+    for method, engines in sampling.items():
+        for engine in ("auto", "exact", "grid", "torch", "sampled", "negative_sampling"):
+            x = 1 if engine in engines else 4 if method is eq.UMAP else 12
+            assert method(engine=engine).resolve_early_exaggeration() == x, (method, engine)
 
 
 def test_section_8_force_laws():

@@ -122,6 +122,30 @@ def test_dklle_attraction_comes_from_negative_entries(X, rng):
     assert relative_error(problem.attraction(Y), -4 * (pull.sum(axis=1)[:, None] * Y - pull @ Y)) < 1e-12
 
 
+def test_points_that_reconstruct_a_third_repel_each_other(X, rng):
+    """M_ij is Σ_l w_li w_lj, the sum over paths i − l − j, for points i and j that do not reconstruct each other."""
+    problem = build(eq.DKLLE(n_neighbors=K, reg=10.0), X)  # with a large `reg` all weights are positive
+    W, M = problem.objective.weights.toarray(), problem.affinities.toarray()
+    apart = (W == 0) & (W.T == 0) & ~np.eye(N, dtype=bool)
+    paths = W.T @ W
+    assert W.min() >= 0 and apart.sum() > N
+    assert_allclose(M[apart], paths[apart], atol=1e-12)
+    i, j = np.argwhere(apart & (paths > 0))[0]
+    Y = random_map(rng, problem)
+    attraction, repulsion = problem.pair_scalars(Y, [i], [j])
+    assert attraction[0] == 0
+    assert_allclose(repulsion[0], 4 * (paths[i, j] + 1 / N) / (1 + ((Y[i] - Y[j]) ** 2).sum()) ** 2, rtol=1e-9)
+
+
+def test_kernel_on_the_data_is_gaussian_and_that_on_the_map_cauchy(X):
+    """Draganov & Dohn 2024, section 2.2; the diagonal of K_X is not stored."""
+    d2 = np.geomspace(1e-3, 1e3, 20)
+    for method in (eq.DKPCA(n_neighbors=K), eq.DKLLE(n_neighbors=K), eq.UMAP(a=1.0, b=1.0)):
+        assert_allclose(method.output_kernel().value(d2), 1 / (1 + d2), rtol=1e-14)
+    found = build(eq.DKPCA(n_neighbors=K, bandwidth=1.5), X).affinities
+    assert_allclose(found + np.eye(N), np.exp(-cdist(X, X, "sqeuclidean") / (2 * 1.5**2)), rtol=1e-12)
+
+
 @every_case
 def test_loss_and_gradient_are_invariant_to_isometries_and_row_order(X, rng, method):
     problem = build(method, X)

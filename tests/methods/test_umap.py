@@ -183,6 +183,24 @@ def test_umap_separates_digits(digits, engine):
     assert umap.loss_ < umap._problem.loss(umap._problem.Y0)
 
 
+@pytest.mark.parametrize("Method", [eq.UMAP, eq.DKLLE], ids=lambda Method: Method.__name__)
+def test_near_points_of_a_map_share_neighbours_in_the_data(digits, Method):
+    """Draganov & Dohn 2024, section 5.1, of UMAP; it follows from their conjecture about DK-LLE."""
+    X, n, k = digits[0][:500], 500, 15
+    member = np.zeros((n, n))
+    near = nearest_neighbors(X, k, "euclidean", n_threads=1).indices
+    member[np.arange(n)[:, None], near] = 1
+    shared = member @ member.T / k
+    Y = np.asarray(Method(random_state=0).fit_transform(X), np.float64)
+    in_map = nearest_neighbors(Y, k, "euclidean", n_threads=1)
+    by_rank = np.take_along_axis(shared, in_map.indices, axis=1)[
+        np.arange(n)[:, None], np.argsort(in_map.distances, axis=1)
+    ].mean(axis=0)
+    at_random = shared[~np.eye(n, dtype=bool)].mean()
+    assert at_random < 0.04 and by_rank[0] > 0.6 and by_rank.min() > 10 * at_random
+    assert by_rank[:5].mean() > by_rank[5:10].mean() > by_rank[10:].mean()
+
+
 def test_negative_sampling_quality_does_not_depend_on_row_order(digits):
     X, labels = digits  # adjacent rows share negative samples
     order = np.argsort(labels, kind="stable")

@@ -70,7 +70,7 @@ class Torch(MeshEngine):
     traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
     pairs: Pairs | None = None  # flat space only
     RUNGS = RUNGS
-    MOVED = RUNGS // 2  # the same factor as on the CPU
+    MOVED = RUNGS // 2  # a factor of √2
     CHECK = 100
     cache = 8  # a mesh and direct sums for each kernel of a loss, current and previous
 
