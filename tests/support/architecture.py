@@ -52,6 +52,7 @@ LAYERS = {
     "anndata": "the methods on annotated data",
     "evaluate": "measures, report, stability, sweep, and their figures",
     "studio": "the application: page, session, server",
+    "accel": "other libraries' estimators answered by the methods, in their programs",
     "cli": "the command line, one file per verb",
 }
 
