@@ -109,7 +109,9 @@ def test_killed_rank_ends_the_run_which_can_be_resumed(tmp_path, table, whole, n
     os.kill(victim, signal.SIGKILL)
     errors = process.communicate()[1]
     assert process.returncode == 2
-    assert errors.splitlines()[-1].startswith(f"equipoise: error: rank {number} (host ") and "killed by SIGKILL" in errors
+    assert (
+        errors.splitlines()[-1].startswith(f"equipoise: error: rank {number} (host ") and "killed by SIGKILL" in errors
+    )
     assert not any(map(is_running, ranks))
     assert names(tmp_path) == ["run.eqc", "run.eqc.lock"] or names(tmp_path) == ["run.eqc"]
     assert embed(*arguments, "--ranks", 1, "--resume") == 0
