@@ -14,9 +14,9 @@ from ..data import as_array, is_neighbors
 from ..data.checks import maps
 from ..data.checks.missing_labels import first_missing_label
 from ..inputs import Input, MixedTable, Table, is_space, make_input
-from ..mixed import Mixed, is_mixed
+from ..mixed import Mixed
 from ..neighbors import Graph
-from ..neighbors.vectors import is_euclidean
+from ..neighbors.vectors import is_euclidean, is_mixed
 from .curved_map import CurvedMap, describe_geometry
 
 K = 15  # neighbours in a report, if there are enough points; chosen

@@ -20,10 +20,9 @@ from ..data import (
     is_neighbors,
 )
 from ..data.checks.dissimilarities import check_dissimilarities
-from ..mixed import is_mixed
 from ..neighbors import Graph
 from ..neighbors.sparse import check_sparse_metric
-from ..neighbors.vectors import EUCLIDEAN, check_metric
+from ..neighbors.vectors import EUCLIDEAN, check_metric, is_mixed
 from .base import Input
 from .mixed_table import MixedTable
 from .precomputed import Affinities, Distances

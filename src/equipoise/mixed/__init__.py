@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .settings import Mixed, is_mixed
+from .settings import Mixed
 
-__all__ = ["Mixed", "is_mixed"]
+__all__ = ["Mixed"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -14,7 +14,9 @@ from .._tags import tagged
 from .._types import Array
 from .._warn import warn
 from .frame import Column, make_column, make_column_like, read_columns
-from .settings import Mixed
+
+if TYPE_CHECKING:
+    from .settings import Mixed
 
 FEW_ROWS = 20  # in a smaller table, different texts and increasing numbers are often data; chosen
 NAMES_OF_ROWS = 0.9  # fraction of values that differ from all others, above which text is the name of a row; chosen

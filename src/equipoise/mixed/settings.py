@@ -74,8 +74,3 @@ class Mixed:
         from .gower import Gower
 
         return Gower.fit_encode(X, self, quiet=True)[0].summary
-
-
-def is_mixed(metric: Any) -> bool:
-    """Return whether a metric is "mixed" or an object `Mixed`."""
-    return isinstance(metric, Mixed) or (isinstance(metric, str) and metric == "mixed")

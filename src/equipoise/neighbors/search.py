@@ -26,7 +26,7 @@ from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
 from ..linalg.pca import openmp_threads
-from ..mixed import Mixed, is_mixed
+from ..mixed import Mixed
 from ..mixed.gower import Gower
 from ..mixed.nearest import nearest_rows
 from .cells import Cells, listed_for
@@ -38,6 +38,7 @@ from .vectors import (
     check_metric,
     check_metric_results,
     check_range,
+    is_mixed,
     make_vectors,
     metric_parameters,
     smallest,
