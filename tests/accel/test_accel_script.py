@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from equipoise.accel.run import main
+from equipoise.accel.run_program import main
 
 SCRIPT = """
 import sys, pickle, __main__

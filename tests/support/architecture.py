@@ -60,6 +60,7 @@ LAYERS = {
 # File names that may occur in several folders because they mean the same in each.
 SAME_MEANING = {
     "__init__",
+    "__main__",  # what `python -m` runs
     "base",  # the protocol or base class of its folder
     "closed_form",  # methods with a closed form, and their losses
     "compare",  # a function of the library, and its verb on the command line

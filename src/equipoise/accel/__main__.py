@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .run import main
+from .run_program import main
 
 main()
