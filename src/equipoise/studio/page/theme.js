@@ -30,6 +30,7 @@ function lighten(color, amount) {
 
 class Theme {
   constructor() {
+    this.style = getComputedStyle(document.documentElement)
     this.sheet = new CSSStyleSheet()
     this.sheet.replaceSync(WIDGETS)
     this.original = new Map() // line colours of the light theme, by glyph
@@ -39,13 +40,14 @@ class Theme {
   get dark() { return this.name === "dark" }
 
   // Return the value of a CSS variable of the page.
-  color(variable) { return getComputedStyle(document.documentElement).getPropertyValue(variable).trim() }
+  color(variable) { return this.colors[variable] ??= this.style.getPropertyValue(variable).trim() }
 
   // Return the colour of points or lines on the background of the theme.
   adapt(color, amount = Number(this.color("--lighter"))) { return amount ? lighten(color, amount) : color }
 
   show(name) {
     this.name = name
+    this.colors = {} // of CSS variables, read once
     document.documentElement.dataset.theme = name
     element("theme").textContent = this.dark ? "Light theme" : "Dark theme"
   }
