@@ -1,5 +1,8 @@
 """A model of the time of an iteration over ranks, fitted to measurements, and its prediction for many GPUs.
 
+    python benchmarks/rank_model.py [benchmarks/results/ranks.json] [--out benchmarks/results/rank_model.md]
+
+The file is what benchmarks/ranks.py saves, which also writes this page.
 An iteration of a rank with E edges, m own points, a mesh of M nodes and h halo points takes
 
     T = e E + p m + c M + (reduction of 8 M bytes) + (exchange of 8 h bytes) + latency of all collectives,
@@ -9,7 +12,10 @@ because every rank convolves the whole mesh, which the ranks add up as int64, an
 
 from __future__ import annotations
 
+import argparse
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import common
@@ -203,3 +209,26 @@ def prediction_lines(found: Found) -> list[str]:
         "machine the reduction over InfiniBand takes longer than everything else. It would take a mesh that is divided",
         "among the ranks to use them.",
     ]
+
+
+def write_page(measured: Path, out: Path | None) -> None:
+    """Fit the model to the measurements in a JSON file, and write the page."""
+    saved = json.loads(measured.read_text())
+    found: Found = {(n, size): records for n, size, records in saved["runs"]}
+    lines = common.header("The cost of ranks", "python benchmarks/rank_model.py", saved["where"])
+    lines += [f"Fitted to the measurements of [fits over ranks](ranks.md), `{saved['command']}`,"]
+    lines += ["at the commit above.", "", *CostModel.fitted(found).lines(found), "", *prediction_lines(found)]
+    common.write(lines, out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    results = common.ROOT / "benchmarks" / "results"
+    parser.add_argument("measured", type=Path, nargs="?", default=results / "ranks.json")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/rank_model.md"))
+    args = parser.parse_args()
+    write_page(args.measured, args.out)
+
+
+if __name__ == "__main__":
+    main()
