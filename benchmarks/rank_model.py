@@ -1,8 +1,8 @@
 """A model of the time of an iteration over ranks, fitted to measurements, and its prediction for many GPUs.
 
-    python benchmarks/rank_model.py [benchmarks/results/ranks.json] [--out benchmarks/results/rank_model.md]
+    python benchmarks/rank_model.py benchmarks/results/ranks.json
 
-The file is what benchmarks/ranks.py saves, which also writes this page.
+The file is what benchmarks/ranks.py saves; its page has these sections too.
 An iteration of a rank with E edges, m own points, a mesh of M nodes and h halo points takes
 
     T = e E + p m + c M + (reduction of 8 M bytes) + (exchange of 8 h bytes) + latency of all collectives,
@@ -211,23 +211,18 @@ def prediction_lines(found: Found) -> list[str]:
     ]
 
 
-def write_page(measured: Path, out: Path | None) -> None:
-    """Fit the model to the measurements in a JSON file, and write the page."""
-    saved = json.loads(measured.read_text())
-    found: Found = {(n, size): records for n, size, records in saved["runs"]}
-    lines = common.header("The cost of ranks", "python benchmarks/rank_model.py", saved["where"])
-    lines += [f"Fitted to the measurements of [fits over ranks](ranks.md), `{saved['command']}`,"]
-    lines += ["at the commit above.", "", *CostModel.fitted(found).lines(found), "", *prediction_lines(found)]
-    common.write(lines, out)
+def model_lines(found: Found) -> list[str]:
+    """Return the model fitted to measurements, and its prediction for GPUs."""
+    return [*CostModel.fitted(found).lines(found), "", *prediction_lines(found)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    results = common.ROOT / "benchmarks" / "results"
-    parser.add_argument("measured", type=Path, nargs="?", default=results / "ranks.json")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/rank_model.md"))
-    args = parser.parse_args()
-    write_page(args.measured, args.out)
+    parser.add_argument("measurements", type=Path, help="JSON file that benchmarks/ranks.py has written")
+    saved = json.loads(parser.parse_args().measurements.read_text())
+    found: Found = {(n, size): records for n, size, records in saved["runs"]}
+    lines = common.header("The cost of ranks", saved["command"], saved["where"])
+    common.write([*lines, *model_lines(found)], None)
 
 
 if __name__ == "__main__":

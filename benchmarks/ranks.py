@@ -7,8 +7,8 @@
 Each rank is a process with one thread on this machine; they communicate through gloo. The data are the mixtures of
 benchmarks/scaling.py. Strong scaling: n points on every number of ranks. Weak scaling: n points for each rank of the
 largest number, so that the points of a rank stay the same. The overhead is that of one rank over the plain engine with
-n_jobs=1, in turn. All measurements are saved as JSON beside the page; rank_model.py reads them, fits a model of the
-cost and predicts times on GPUs. The second command is for a machine with 16 cores and takes at most about 9 minutes:
+n_jobs=1, in turn. All measurements are saved as JSON beside the page, for rank_model.py, which fits a model of the cost
+and predicts times on GPUs. The second command is for a machine with 16 cores and takes at most about 9 minutes:
 runs that would exceed the budget are left out.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 
 import common
 import numpy as np
-from rank_model import write_page
+from rank_model import model_lines
 from rank_processes import run_ranks
 from rank_timers import PARTS, TALK, WORK, Timers, halo_shares, measure_collectives
 from scaling import mixture
@@ -243,9 +243,7 @@ def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any],
         "", "## Weak scaling", "", *scaling_table(weak),
         "", "## Within an iteration, ms", "", *iteration_table(found),
         "", "## What a rank holds, and sends in an iteration", "", *traffic_table(found),
-        "", *(overhead_lines(args, overhead) if overhead else []),
-        "A model of the cost, fitted to these measurements, and its prediction for GPUs are in",
-        "[the cost of ranks](rank_model.md).",
+        "", *(overhead_lines(args, overhead) if overhead else []), *model_lines(found),
     ]  # fmt: skip
 
 
@@ -272,7 +270,6 @@ def main() -> None:
     runs = [[*key, records] for key, records in found.items()]
     saved = {"command": command_of(args), "where": where, "runs": runs}
     args.out.with_suffix(".json").write_text(json.dumps(saved) + "\n")
-    write_page(args.out.with_suffix(".json"), args.out.with_name("rank_model.md"))
 
 
 if __name__ == "__main__":
