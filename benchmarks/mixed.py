@@ -54,8 +54,12 @@ def page(rows: int, seconds: dict[str, list[float]], recalls: dict[str, float]) 
     """Return the lines of the page after its header."""
     numeric = seconds["40 numbers (Euclidean)"]
     shown = [
-        [name, f"{median(times):.1f}", f"{median(t / s for t, s in zip(times, numeric, strict=True)):.2f}",
-         f"{recalls[name]:.4f}"]
+        [
+            name,
+            f"{median(times):.1f}",
+            f"{median(t / s for t, s in zip(times, numeric, strict=True)):.2f}",
+            f"{recalls[name]:.4f}",
+        ]
         for name, times in seconds.items()
         if times
     ]

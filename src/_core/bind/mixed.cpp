@@ -44,7 +44,8 @@ void bind_mixed(nb::module_ &m) {
             backend().mixed_nearest(search, out.data(), threads);
         },
         array("base"), "n"_a, array("queries"), array("weights"), array("sizes"), "none"_a, "self"_a, array("out"), "threads"_a,
-        "The k nearest rows of every query by the distance of Gower, compared in float32.");
+        "The k nearest rows of every query by the distance of Gower, compared in float32; -1 where a distance"
+        " is NaN or infinite.");
     m.def(
         "mixed_distances",
         [](Matrix<double> queries, Matrix<double> base, Vector<double> weights, Vector<std::uint8_t> kinds,
@@ -59,8 +60,7 @@ void bind_mixed(nb::module_ &m) {
             const std::int32_t n = std::int32_t(base.shape(0));
             for (std::size_t t = 0; t < found.size(); ++t) valid &= found.data()[t] >= 0 && found.data()[t] < n;
             require(valid, "found must be rows of base");
-            keep_apart(queries, out);
-            keep_apart(base, out);
+            keep_apart(found, out);
             const std::int64_t width = std::int64_t(out.shape(1));
             if (out.size() == 0) return;
             const eq::MixedPairs pairs{queries.data(), base.data(), found.data(), std::int64_t(out.shape(0)), width};
@@ -78,8 +78,6 @@ void bind_mixed(nb::module_ &m) {
             require(out.shape(0) == queries.shape(0) && out.shape(1) == base.shape(0),
                     "out must have one row per query and one column per row of base");
             require(queries.shape(0) <= MOST_POINTS, "there must be fewer than 2^31 queries");
-            keep_apart(queries, out);
-            keep_apart(base, out);
             if (out.size() == 0) return;
             const eq::MixedPairs pairs{queries.data(), base.data(), nullptr, std::int64_t(out.shape(0)),
                                        std::int64_t(out.shape(1))};

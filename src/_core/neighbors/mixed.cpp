@@ -116,8 +116,11 @@ public:
             const std::int64_t start = tile * MIXED_TILE, count = std::min(search.n, end * MIXED_TILE) - start;
             for (std::int64_t q = 0; q < height; ++q) keep(search, first, q, start, count);
         }
-        for (std::int64_t q = 0; q < height; ++q)
-            std::copy(&ids[q * (k + 8)], &ids[q * (k + 8)] + k, out + (first + q) * k);
+        for (std::int64_t q = 0; q < height; ++q) {
+            std::int32_t *const to = out + (first + q) * k;
+            std::fill(to + size[q], to + k, -1);  // only if distances are NaN or infinite
+            std::copy(&ids[q * (k + 8)], &ids[q * (k + 8)] + size[q], to);
+        }
     }
 
 private:

@@ -16,6 +16,9 @@ from .gaps import describe_gaps, require_values
 class NanEuclidean(ColumnDistance):
     """d = √(C/m Σ (x_c − y_c)²), summed over the m of C columns in which both rows have a value.
 
+    The distance of two rows without a common column is the root mean square of Σ (x_c − y_c)² over all pairs of rows,
+    each column by itself.
+
     Rows are stored as codes: centred, and divided by the largest absolute value.
 
     Parameters
@@ -24,8 +27,6 @@ class NanEuclidean(ColumnDistance):
         The fitted rows, NaN for missing values.
     """
 
-    none = np.inf
-
     def __init__(self, X: Array):
         if (empty := np.flatnonzero(np.isnan(X).all(axis=0))).size:
             raise ValueError(f"column {empty[0]} of X has no value in any row; drop such columns")
@@ -33,10 +34,10 @@ class NanEuclidean(ColumnDistance):
         self.center = np.nanmean(X, axis=0)
         self.scale = float(np.nanmax(np.abs(X - self.center))) or 1.0
         self.weights, self.kinds = np.ones(C), np.full(C, SQUARED, np.uint8)
-        missing = describe_gaps(X)
-        self.summary = (
-            f"missing: {missing}; rows are compared in the columns where both have a value" if missing else ""
-        )
+        with np.errstate(all="ignore"):
+            self.none = 2 * float(np.nanmean(np.nanvar((X - self.center) / self.scale, axis=0)))
+        gaps = describe_gaps(X)
+        self.summary = f"missing: {gaps}; rows are compared in the columns where both have a value" if gaps else ""
 
     def encode(self, X: Any) -> Array:
         require_values(X)
