@@ -64,15 +64,16 @@ def page(rows: int, seconds: dict[str, list[float]], recalls: dict[str, float]) 
         if times
     ]
     return [
-        f"{rows:,} rows, k = {K}: the {K} nearest neighbours of every row, by `neighbors.nearest_neighbors`; reading the",
-        f"table is included. Medians of {REPEATS} runs in turn; the ratio is that to the search among numbers of the same",
-        f"turn. The recall of the mixed tables was measured on {SAMPLE:,} rows against all distances in float64 (a neighbour",
-        "at the same distance counts); that of the numbers is the search's own estimate.",
+        f"{rows:,} rows, k = {K}: the {K} nearest neighbours of every row, by `neighbors.nearest_neighbors`; reading",
+        f"the table is included. Medians of {REPEATS} runs in turn; the ratio is that to the search among numbers",
+        f"of the same turn. The recall of the mixed tables was measured on {SAMPLE:,} rows against all distances in",
+        "float64 (a neighbour at the same distance counts); that of the numbers is the search's own estimate.",
         "",
         *table(["table", "seconds", "ratio", "recall"], shown),
         "",
-        "The numbers are standard normal; the categories have 2 to 12 levels of unequal frequency. The network connections",
-        "are the first rows of `kddcup99_10pct.npz` (38 numbers, 3 categories), with the logarithm log(1 + x) of the numbers.",
+        "The numbers are standard normal; the categories have 2 to 12 levels of unequal frequency. The network",
+        "connections are the first rows of `kddcup99_10pct.npz` (38 numbers, 3 categories), with the logarithm",
+        "log(1 + x) of the numbers.",
     ]
 
 
