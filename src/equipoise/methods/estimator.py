@@ -345,9 +345,12 @@ def describe_remaining_gain(gain: float, n_iter: int) -> str:
     """Return a sentence about the remaining gain after `n_iter` iterations; empty if there is hardly any, or NaN."""
     if not gain >= GAP:
         return ""
+    end = f"after {plural(n_iter, 'iteration')}"
+    if gain == np.inf:
+        return f'{end} it is too early to tell by how much further ones would lower the loss; use n_iter="auto" or 200'
     return (
-        f"the loss was still decreasing after {plural(n_iter, 'iteration')}: further ones would lower it by up to about"
-        f' {gain:.0%}; use n_iter="auto", or a larger n_iter'
+        f"the loss was still decreasing {end}: further ones would lower it by up to about {gain:.0%}; use"
+        ' n_iter="auto", or a larger n_iter'
     )
 
 
