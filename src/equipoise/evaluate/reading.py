@@ -177,8 +177,8 @@ def _interpret_gain(gain: float | None) -> tuple[Reading, ...]:
         return ()
     amount = "by an unknown amount" if np.isinf(gain) else f"by up to about {gain:.0%}"
     text = (
-        f"The optimisation stopped early, so the map may still change: further iterations would lower the loss {amount};"
-        ' fit again with n_iter="auto".'
+        "The optimisation stopped early, so the map may still change: further iterations would lower the loss"
+        f' {amount}; fit again with n_iter="auto".'
     )
     return (Reading("convergence", CARE, text),)
 
