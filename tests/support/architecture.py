@@ -49,8 +49,8 @@ LAYERS = {
     "store": "fitted methods as files",
     "canonical": "canonical forms of surfaces",
     "force_laws": "attraction and repulsion as curves",
-    "anndata": "the methods on annotated data",
     "evaluate": "measures, report, stability, sweep, and their figures",
+    "anndata": "the methods and the measures on annotated data, as in scanpy",
     "studio": "the application: page, session, server",
     "cli": "the command line, one file per verb",
 }

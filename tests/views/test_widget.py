@@ -87,7 +87,7 @@ def test_color_can_be_changed_to_another_column():
     widget = eq.widget(Y, TABLE, color="fruit")
     assert widget.color == "fruit" and len(widget._codes) == N and len(widget._classes["centers"]) == 3
     widget.color = "weight"
-    assert widget._legend["kind"] == "number" and widget._classes == {"centers": [], "colors": []}
+    assert widget._legend["kind"] == "number" and widget._classes["centers"] == []
     widget.color = None
     assert widget._legend == {"kind": "none"} and set(widget._codes) == {0}
     with pytest.raises(ValueError, match="color='fuit' is not a column of the widget; did you mean fruit"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
-from ..coloring import assign_colors, color_limits
+from ..coloring import assign_colors, assign_marks, color_limits
 from ..column import Classes, Column, Numbers
 from ..labels import class_centers
 from .cells import DIGITS, date_texts
@@ -43,15 +43,16 @@ def legend_facts(column: Column | None) -> dict[str, Any]:
 
 
 def class_positions(column: Column | None, points: Array) -> dict[str, Any]:
-    """Return the centres of the classes in a map (n, 2), null where a class is empty, and the indices of their colours.
+    """Return the centres of the classes in a map (n, 2), null where a class is empty, their colours and their marks.
 
-    Both depend on the map: classes beyond the tenth take the colour of a class that is far away.
+    Colours and marks are indices. All depend on the map: classes beyond the tenth take the colour of a class that is far away.
     """
     if not isinstance(column, Classes):
-        return {"centers": [], "colors": []}
+        return {"centers": [], "colors": [], "marks": []}
     centers = class_centers(points, column)
     positions = [None if np.isnan(center).any() else center.tolist() for center in centers]
-    return {"centers": positions, "colors": assign_colors(column, centers).tolist()}
+    colors = assign_colors(column, centers)
+    return {"centers": positions, "colors": colors.tolist(), "marks": assign_marks(colors).tolist()}
 
 
 def _limit_text(column: Numbers, value: float) -> str:

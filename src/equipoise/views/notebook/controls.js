@@ -86,8 +86,8 @@ class SidePanel {
     this.show_selected(0)
   }
 
-  // Show the legend of a column in the colours of `palette`.
-  show_legend(color, legend, palette) {
+  // Show the legend of a column in the colours of `palette`, and with its `marks`.
+  show_legend(color, legend, palette, marks) {
     this.select.value = color ?? ""
     this.scale.hidden = legend.kind !== "number"
     this.legend.replaceChildren()
@@ -100,7 +100,10 @@ class SidePanel {
     legend.names.slice(0, LISTED_CLASSES).forEach((name, code) => {
       const button = add_button(add(this.legend, "li"), "", `select ${name}; hold Shift to add it`,
         (event) => this.actions.select_class(code, event.shiftKey))
-      add(button, "span", "", {className: "eq-dot"}).style.background = palette[code]
+      const dot = add(button, "span", "", {className: "eq-dot"}), corners = MARK_CORNERS[marks[code] ?? 0]
+      dot.style.background = palette[code]
+      if (corners) Object.assign(dot.style, {borderRadius: 0, clipPath: `polygon(${corners.map((corner) =>
+        corner.map((part) => `${50 + 32 * part}%`).join(" ")).join(", ")})`})
       add(button, "span", name, {className: "eq-class"})
       add(button, "span", counted(legend.sizes[code]), {className: "eq-muted"})
     })

@@ -17,7 +17,7 @@ function add_svg(parent, tag, attributes = {}) {
 class MapCanvas {
   constructor(parent, dot_size) {
     Object.assign(this, {parent, dot_size, n: 0, points: new Float32Array(0), codes: new Uint8Array(0), moved: false})
-    Object.assign(this, {selection: new Uint32Array(0), found: new Uint32Array(0), palette: ["#000000"], names: []})
+    Object.assign(this, {selection: new Uint32Array(0), found: new Uint32Array(0), palette: ["#000000"], marks: [], names: []})
     this.view = new Viewport()
     this.make_dots()
     this.overlay = add_svg(parent, "svg", {class: "eq-overlay", "aria-hidden": "true"})
@@ -36,7 +36,7 @@ class MapCanvas {
     else this.parent.append(canvas)
     this.dots = new Dots(canvas)
     canvas.addEventListener("webglcontextlost", () => { this.lost = true })
-    this.lost = false
+    this.lost = this.has_marks = false
   }
 
   restore() {
@@ -74,8 +74,9 @@ class MapCanvas {
     this.upload()
   }
 
-  set_colors(codes, palette) {
-    Object.assign(this, {codes, palette})
+  // Colours and marks of the points: indices into `palette` and `marks`. Points without a mark are disks.
+  set_colors(codes, palette, marks) {
+    Object.assign(this, {codes, palette, marks})
     this.paint()
   }
 
@@ -104,6 +105,10 @@ class MapCanvas {
       const code = Math.min(codes[i], last)
       colors[i] = dimmed && level[i] < 2 ? dim[code] : full[code]
       if (!level[i] && (code < last || !last)) level[i] = 1
+    }
+    if (this.marks.some(Boolean) || this.has_marks) {
+      this.has_marks = true
+      this.dots.set("mark", Uint8Array.from(codes, (code) => this.marks[code] ?? 0))
     }
     let k = 0
     for (const wanted of [0, 1, 2]) for (const row of this.scrambled) if (level[row] === wanted) order[k++] = row

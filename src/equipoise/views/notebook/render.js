@@ -188,15 +188,15 @@ class WidgetView {
   }
 
   update_colors() {
-    const legend = this.model.get("_legend"), {centers = [], colors = []} = this.model.get("_classes"), {theme} = this.map
+    const legend = this.model.get("_legend"), {centers = [], colors = [], marks = []} = this.model.get("_classes"), {theme} = this.map
     const bytes = this.model.get("_codes"), type = {1: Uint8Array, 2: Uint16Array, 4: Uint32Array}[bytes.byteLength / this.model.get("_n")]
     const palette = legend.kind === "number" ? theme.ramp.slice(0, 255)
       : legend.kind === "class" ? legend.names.map((_, code) => theme.colors[(colors[code] ?? code) % theme.colors.length])
       : [theme.colors[0]]
     this.map.names = legend.kind !== "class" || legend.names.length > SHOWN_NAMES ? []
       : legend.names.flatMap((name, code) => centers[code] ? [[name, ...centers[code]]] : [])
-    this.map.set_colors(from_bytes(bytes, type), [...palette, theme.missing])
-    this.panel.show_legend(this.model.get("color"), legend, palette)
+    this.map.set_colors(from_bytes(bytes, type), [...palette, theme.missing], marks)
+    this.panel.show_legend(this.model.get("color"), legend, palette, marks)
   }
 
   update_selection() {
