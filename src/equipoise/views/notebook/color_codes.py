@@ -45,7 +45,8 @@ def legend_facts(column: Column | None) -> dict[str, Any]:
 def class_positions(column: Column | None, points: Array) -> dict[str, Any]:
     """Return the centres of the classes in a map (n, 2), null where a class is empty, their colours and their marks.
 
-    Colours and marks are indices. All depend on the map: classes beyond the tenth take the colour of a class that is far away.
+    Colours and marks are indices. All depend on the map: classes beyond the tenth take the colour of a class that is
+    far away.
     """
     if not isinstance(column, Classes):
         return {"centers": [], "colors": [], "marks": []}
