@@ -33,6 +33,7 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
+from .mixed import Mixed
 from .optimize.dynamics import Dynamics
 from .optimize.rules import Accelerated, GradientDescent, Momentum
 from .pair_losses import PairLoss
@@ -65,6 +66,7 @@ __all__ = [
     "LaplacianEigenmaps",
     "LearnedMetric",
     "LossProblem",
+    "Mixed",
     "Momentum",
     "NeighborEmbedding",
     "PairEmbedding",

@@ -30,6 +30,7 @@ LAYERS = {
     "pair_losses": "losses F(k_x, k_y) of pairs of points",
     "geometry": "where the map lives: flat space, the sphere, the torus, the hyperbolic plane, user-defined spaces",
     "linalg": "eigenvectors, PCA, Laplacians, Gram matrices, Nyström; one sign rule",
+    "mixed": "distances between rows of numbers, dates, categories and gaps",
     "neighbors": "k nearest neighbours with measured recall, on the CPU and the GPU",
     "data": "what comes in from outside: readers, writers, checks, data sets, preparation",
     "procrustes": "maps superimposed on one another",

@@ -130,6 +130,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                     f" pass an array (m, {self.n_features_in_})"
                 )
             return self._data.check_new(X)
+        if self._data.reads_frames:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return self._data.check_new(X)
         return self._data.check_new(self._check_rows(X))
 
     def _check_rows(self, X: Any) -> Any:

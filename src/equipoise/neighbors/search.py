@@ -26,6 +26,9 @@ from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
 from ..linalg.pca import openmp_threads
+from ..mixed import Mixed
+from ..mixed.gower import Gower
+from ..mixed.nearest import nearest_rows
 from .cells import Cells, listed_for
 from .panels import QueryScan, scan
 from .sparse import SparseSearcher
@@ -35,6 +38,7 @@ from .vectors import (
     check_metric,
     check_metric_results,
     check_range,
+    is_mixed,
     make_vectors,
     metric_parameters,
     smallest,
@@ -60,12 +64,13 @@ def nearest_neighbors(
     Parameters
     ----------
     X : array-like or sparse matrix, shape (n, D)
+        With metric="mixed" also a data frame or Arrow table, with categories, dates and missing values.
     k : int
         Number of neighbours, from 1 to n − 1.
     metric : str or callable, default="euclidean"
         "euclidean", "cosine", "correlation", "inner_product", "manhattan" and "chebyshev" are fast; other metrics of
-        scikit-learn and functions of two rows work too. For sparse X the metric must be "euclidean", "sqeuclidean",
-        "cosine", "inner_product", "manhattan" or a function.
+        scikit-learn and functions of two rows work too, and "mixed" or `equipoise.Mixed` for mixed columns. For sparse
+        X the metric must be "euclidean", "sqeuclidean", "cosine", "inner_product", "manhattan" or a function.
     n_threads : int, default=1
         Number of threads; the result does not depend on it.
     min_recall : float, default=0.99
@@ -82,6 +87,8 @@ def nearest_neighbors(
         If X is not a table of finite numbers, if distances would overflow, if k or another parameter is out of range,
         or if the metric is unknown, is not defined for a row, or gives a distance that is negative or not finite.
     """
+    if is_mixed(metric):
+        return _nearest_of_mixed_rows(X, k, metric, n_threads)
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
     if not sparse.issparse(X):
@@ -90,9 +97,7 @@ def nearest_neighbors(
         raise ValueError(f"X has no columns: its shape is {X.shape}; pass a table (n, D) with D >= 1")
     require(min_recall, "min_recall", "between 0 and 1", lambda x: 0 <= x <= 1)
     check_n_threads(n_threads)
-    n = X.shape[0]
-    if not (is_integer(k) and 0 < k < n):
-        raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
+    _check_k(k, X.shape[0])
     if not (isinstance(metric, str) or callable(metric)):
         raise ValueError(f"metric must be the name of a metric or a function of two rows, got {metric!r}")
     if sparse.issparse(X):
@@ -103,13 +108,27 @@ def nearest_neighbors(
         raise ValueError('nearest_neighbors does not accept metric="precomputed"; pass a table and another metric')
     check_range(X, metric)
     check_metric(X, metric)
-    progress.stage("neighbours", n)
+    progress.stage("neighbours", X.shape[0])
     vectors = make_vectors(X, metric)
     if vectors is None:
         return _scan_by_metric(X, k, metric)
     indices, order, recall = _search(vectors, k, n_threads, min_recall)
     # The search uses float32; the distances, which determine the affinities, are computed again in float64.
     return Graph(indices, vectors.own_distances(indices, n_threads, order), recall)
+
+
+def _check_k(k: Any, n: int) -> None:
+    if not (is_integer(k) and 0 < k < n):
+        raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
+
+
+def _nearest_of_mixed_rows(X: Any, k: int, metric: Any, n_threads: int) -> Graph:
+    """Return the exact neighbours of the rows of a table under the distance of Gower."""
+    check_n_threads(n_threads)
+    gower, codes = Gower.fit_encode(X, metric if isinstance(metric, Mixed) else Mixed())
+    _check_k(k, len(codes))
+    progress.stage("neighbours", len(codes))
+    return Graph(*nearest_rows(gower, codes, k, n_threads))
 
 
 def check_n_threads(n_threads: Any) -> None:

@@ -1,0 +1,7 @@
+"""Distances between rows of mixed columns: numbers, dates, booleans, categories, with gaps."""
+
+from __future__ import annotations
+
+from .settings import Mixed
+
+__all__ = ["Mixed"]
