@@ -13,7 +13,7 @@ pytest.importorskip("anywidget", reason="the widget needs anywidget")
 
 import equipoise as eq
 from equipoise.views.column import read_column
-from equipoise.views.notebook.cells import cell_text, find_rows
+from equipoise.views.notebook.cell_texts import cell_text, find_rows
 from equipoise.views.notebook.color_codes import color_codes, legend_facts
 
 N = 60

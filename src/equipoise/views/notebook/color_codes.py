@@ -10,7 +10,7 @@ from ..._types import Array
 from ..coloring import assign_colors, assign_marks, color_limits
 from ..column import Classes, Column, Numbers
 from ..labels import class_centers
-from .cells import DIGITS, date_texts
+from .cell_texts import DIGITS, date_texts
 
 STEPS = 255  # colours of the ramp; the code 255 is a missing value
 

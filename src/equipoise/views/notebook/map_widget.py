@@ -21,7 +21,7 @@ from ..coloring import theme_colors
 from ..column import MAX_CLASSES, Classes, Column
 from ..inline import read_script, read_text
 from ..style import THEMES, dot_size
-from .cells import cell_text, column_cells, find_rows
+from .cell_texts import cell_text, column_cells, find_rows
 from .color_codes import class_positions, color_codes, legend_facts
 from .row_set import RowSet, rows_from_bytes, rows_to_bytes
 
