@@ -18,13 +18,6 @@ from .translate import jobs, shown
 
 USUAL, OURS = 750, 300  # iterations of openTSNE and ours, of which ours reach a lower loss (docs/migration/opentsne.md)
 FEW_ITERATIONS = 50  # so few, as in animations, are kept
-    "n_iter",
-    "dof",
-    "exaggeration",
-    "learning_rate",
-    "n_jobs",
-    "verbose",
-}  # others of the table have no effect
 
 
 def optimize(
