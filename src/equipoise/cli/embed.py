@@ -128,7 +128,8 @@ def run(args: argparse.Namespace) -> int:
     if (space := as_option(geometry)) is not None:
         console.print(f"geometry            {space}; pass --geometry {space} with the map, as it does not contain it")
     if (gain := getattr(method, "remaining_gain_", 0.0)) >= GAP:
-        console.print(f"remaining gain      up to about {gain:.0%} of the loss; {_advice(method)}")
+        amount = "unknown after so few iterations" if gain == np.inf else f"up to about {gain:.0%} of the loss"
+        console.print(f"remaining gain      {amount}; {_advice(method)}")
     _print_quality(console, method, dataset)
     if into is not None:
         console.print(f"added               obsm['X_{into.name}'] to a copy of {args.data}")
