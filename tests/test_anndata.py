@@ -20,9 +20,7 @@ ad = pytest.importorskip("anndata", reason="anndata is not installed")
 POINTS, LABELS = make_blobs(80, 6, centers=3, cluster_std=4, random_state=1)
 COUNTS = sparse.csr_matrix(np.random.RandomState(0).poisson(np.exp(POINTS / 8)).astype(np.float32))
 FUNCTIONS = {
-    name: function
-    for name, function in vars(eq.anndata).items()
-    if inspect.isfunction(function) and not name.startswith("_") and function.__module__ == "equipoise.anndata"
+    name: function for name, function in vars(eq.anndata).items() if name in eq.anndata.__all__ and name != "evaluate"
 }
 BY_GRAPH = {
     *("sne", "symmetric_sne", "tsne", "power_sne", "gsne", "spherical_sne"),
@@ -58,7 +56,8 @@ def test_every_method_has_an_anndata_function():
     for name, function in FUNCTIONS.items():
         assert function.__name__ == name
         parameters = list(inspect.signature(function).parameters)
-        assert parameters[:4] == ["adata", "use_rep", "neighbors_key", "key_added"] and "n_components" in parameters
+        assert parameters[:7] == ["adata", "use_rep", "layer", "n_pcs", "neighbors_key", "key_added", "copy"]
+        assert "n_components" in parameters and inspect.signature(function).parameters["random_state"].default == 0
 
 
 @pytest.mark.filterwarnings("ignore:the neighbour graph has", "ignore:obsm")
@@ -153,6 +152,97 @@ def test_results_survive_h5ad_round_trip(tmp_path):
     backed.file.close()
 
 
+@pytest.mark.parametrize(
+    ("options", "table", "source"),
+    [
+        ({"n_pcs": 3}, lambda adata: adata.obsm["X_pca"][:, :3], "the first 3 columns of obsm['X_pca']"),
+        ({"n_pcs": 0}, lambda adata: adata.X, "X"),
+        ({"n_pcs": 2, "use_rep": "X_pca"}, lambda adata: adata.obsm["X_pca"][:, :2], "the first 2 columns of"),
+        ({"layer": "dense"}, lambda adata: adata.layers["dense"], "layers['dense']"),
+    ],
+)
+def test_n_pcs_and_layer_select_the_table(options, table, source, capsys):
+    adata = annotated()
+    adata.layers["dense"] = np.log1p(COUNTS.toarray())
+    method = eq.anndata.tsne(adata, **options, **QUICK)
+    assert capsys.readouterr().out.startswith(f"tsne: using {source}")
+    assert_array_equal(method.embedding_, eq.TSNE(**QUICK).fit_transform(table(adata)))
+    report = eq.anndata.evaluate(adata, "tsne")
+    assert_array_equal(report.trust, eq.evaluate(table(adata), adata.obsm["X_tsne"]).trust)
+
+
+def test_copy_returns_a_copy_with_the_map(tmp_path):
+    adata = annotated()
+    other = eq.anndata.tsne(adata, copy=True, **QUICK)
+    assert "X_tsne" not in adata.obsm and "tsne" not in adata.uns
+    eq.anndata.tsne(adata, **QUICK)
+    assert_array_equal(other.obsm["X_tsne"], adata.obsm["X_tsne"])
+    adata.X = adata.X.toarray()
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    other = eq.anndata.tsne(backed, use_rep="X", copy=True, **QUICK)
+    assert not other.isbacked and backed.isbacked
+    assert_array_equal(other.obsm["X_tsne"], eq.TSNE(**QUICK).fit_transform(adata.X))
+    backed.file.close()
+
+
+def test_maps_of_a_view_and_default_seed():
+    adata = annotated(neighbors=0)
+    part = adata[:40]
+    with pytest.warns(ad.ImplicitModificationWarning):
+        eq.anndata.tsne(part, n_iter=20)
+    assert "X_tsne" not in adata.obsm
+    assert_array_equal(part.obsm["X_tsne"], eq.TSNE(**QUICK).fit_transform(adata.obsm["X_pca"][:40]))
+
+
+def test_evaluate_writes_the_trust_of_each_cell(tmp_path):
+    adata = annotated()
+    adata.obs["kind"] = [f"kind {label}" for label in LABELS]
+    eq.anndata.umap(adata, **QUICK)
+    report = eq.anndata.evaluate(adata, "umap", labels="kind", k=10)
+    expected = eq.evaluate(adata.obsm["X_pca"], adata.obsm["X_umap"], adata.obs["kind"].to_numpy(), k=10)
+    assert_array_equal(adata.obs["umap_trust"], expected.trust)
+    assert_array_equal(adata.obs["umap_continuity"], expected.continuity_of_points)
+    assert_array_equal(adata.obs["umap_recall"], expected.kept)
+    written = adata.uns["umap_trust"]
+    assert written["trustworthiness"] == pytest.approx(adata.obs["umap_trust"].mean())
+    assert (
+        written["k"] == 10 and written["source"] == "obsm['X_pca']" and list(written["readings"]) == [*report.sentences]
+    )
+    assert float(report.class_errors[0]) == float(expected.class_errors[0])
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    assert_array_equal(ad.read_h5ad(tmp_path / "cells.h5ad").obs["umap_trust"], expected.trust)
+
+
+def test_evaluate_uses_the_recorded_table_and_metric():
+    adata = annotated()
+    eq.anndata.tsne(adata, use_rep="X", metric="cosine", key_added="X_cosine", **QUICK)
+    report = eq.anndata.evaluate(adata, "cosine", key_added="cosine map")
+    assert_array_equal(report.trust, eq.evaluate(COUNTS, adata.obsm["X_cosine"], metric="cosine").trust)
+    assert {"cosine map_trust", "cosine map_recall"} <= set(adata.obs) and "cosine map_trust" in adata.uns
+    other = eq.anndata.evaluate(adata, "X_cosine", use_rep="X_pca", metric="euclidean")
+    assert_array_equal(other.trust, eq.evaluate(adata.obsm["X_pca"], adata.obsm["X_cosine"]).trust)
+    adata.uns["neighbors"]["params"] |= {"use_rep": "X_pca", "n_pcs": 3}  # as written by scanpy.pp.neighbors
+    eq.anndata.umap(adata, **QUICK)
+    by_graph = eq.anndata.evaluate(adata, "umap")
+    assert_array_equal(by_graph.trust, eq.evaluate(adata.obsm["X_pca"][:, :3], adata.obsm["X_umap"]).trust)
+
+
+@pytest.mark.parametrize(
+    ("basis", "options", "words"),
+    [
+        ("tsen", {}, "basis='tsen' is not a key of adata.obsm; its keys are 'X_pca', 'X_torus'"),
+        ("pca", {"labels": "kind"}, "labels='kind' is not a column of adata.obs; it has no columns"),
+        ("torus", {}, r"obsm\['X_torus'\] is a map in the space torus; pass this space as geometry="),
+    ],
+)
+def test_invalid_evaluation_raises(basis, options, words):
+    adata = annotated()
+    eq.anndata.tsne(adata, geometry="torus", key_added="X_torus", **QUICK)
+    with pytest.raises(ValueError, match=words):
+        eq.anndata.evaluate(adata, basis, **options)
+
+
 def test_key_added_is_the_key_of_the_map_as_in_scanpy():
     adata = annotated()
     eq.anndata.tsne(adata, key_added="X_t50", **QUICK)
@@ -176,17 +266,29 @@ def test_overwriting_a_map_of_another_width_warns():
         ({"use_rep": 3}, "use_rep must be 'X' or a key of adata.obsm, got int"),
         ({"neighbors_key": "mine"}, "neighbors_key='mine' is not a key of adata.uns; its keys are 'neighbors'"),
         ({"use_rep": "X", "neighbors_key": "neighbors"}, "exclude each other"),
+        ({"layer": "counts", "use_rep": "X"}, "layer='counts' and use_rep='X' exclude each other; omit one"),
+        ({"layer": "count"}, "layer='count' is not a key of adata.layers; choose from 'counts'"),
+        ({"n_pcs": 6}, r"n_pcs=6 is out of range for obsm\['X_pca'\]; use an integer from 1 to 5"),
+        ({"n_pcs": 2.5}, "n_pcs must be an integer, at least 0, got 2.5"),
+        ({"n_pcs": 3, "use_rep": "X"}, "n_pcs=3 does not apply to use_rep='X'"),
+        ({"n_pcs": 3, "neighbors_key": "neighbors"}, "n_pcs=3 and neighbors_key='neighbors' exclude each other"),
         ({"perplexities": 5}, r"TSNE has no parameter 'perplexities'; did you mean perplexity\?"),
     ],
 )
 def test_invalid_options_raise(options, words):
+    adata = annotated()
+    adata.layers["counts"] = adata.X
     with pytest.raises((TypeError, ValueError), match=words):
-        eq.anndata.tsne(annotated(), **options)
+        eq.anndata.tsne(adata, **options)
 
 
 def test_invalid_adata_raises():
     with pytest.raises(ValueError, match=r"adata must be an anndata.AnnData, got ndarray"):
         eq.anndata.tsne(POINTS)
+    with pytest.raises(ValueError, match=r"layer='counts' is not a key of adata.layers; adata has no layers"):
+        eq.anndata.tsne(annotated(), layer="counts")
+    with pytest.raises(ValueError, match=r"n_pcs=5 needs obsm\['X_pca'\]; run scanpy.pp.pca first"):
+        eq.anndata.tsne(annotated(pca=False), n_pcs=5)
     with pytest.raises(ValueError, match=r"adata.X is empty; choose a table"):
         eq.anndata.tsne(ad.AnnData(obs={"cell": range(5)}))
     adata = annotated()

@@ -159,7 +159,7 @@ def test_any_space(tmp_path, monkeypatch, capsys):
     geodesic, straight, maze = printed_numbers(text, "neighbours kept")
     assert geodesic > 0.75 and straight < 0.5 and maze > 0.75
     assert printed_numbers(text, "nearest point of the map")[0] < 1.5  # the vertices are 1 apart
-    assert printed_numbers(text, "family error") == [0.0]
+    assert printed_numbers(text, "branch error")[0] < 0.05  # only sequences next to a fork may be mistaken
     smallest, largest = (printed_numbers(text, word)[0] for word in ("radius", " to"))
     assert 1.35 < smallest < largest < 1.42
 

@@ -33,6 +33,7 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
+from .mixed import Blocks, Mixed
 from .optimize.dynamics import Dynamics
 from .optimize.rules import Accelerated, GradientDescent, Momentum
 from .pair_losses import PairLoss
@@ -55,6 +56,7 @@ __all__ = [
     "TSNE",
     "UMAP",
     "Accelerated",
+    "Blocks",
     "Checkpoint",
     "ClassicalMDS",
     "Dynamics",
@@ -64,6 +66,7 @@ __all__ = [
     "LaplacianEigenmaps",
     "LearnedMetric",
     "LossProblem",
+    "Mixed",
     "Momentum",
     "NeighborEmbedding",
     "PairEmbedding",

@@ -8,6 +8,7 @@ from .._types import Array
 from .column import Classes, Column, Numbers
 from .style import COLORS, Theme
 
+MARKS = ("o", "s", "D", "^", "v", "P")  # of matplotlib, in the order of MARK_CORNERS in dots.js; all have the same area
 TAIL = 0.01  # fraction of values at either end that is clipped to the end of the colour ramp; chosen
 
 
@@ -25,6 +26,18 @@ def assign_colors(classes: Classes, centers: Array) -> Array:
         nearest = [np.nanmin(d2[colors[:i] == color], initial=np.inf) for color in range(len(COLORS))]
         colors[i] = int(np.argmax(nearest))
     return colors
+
+
+def assign_marks(colors: Array) -> Array:
+    """Return the index of the mark of each class, 0 for a disk, given the indices of the colours.
+
+    The classes that share a colour get different marks in turn, so that up to 60 classes can be told apart.
+    """
+    marks = np.zeros(len(colors), np.int64)
+    for color in np.unique(colors):
+        same = np.flatnonzero(colors == color)
+        marks[same] = np.arange(len(same)) % len(MARKS)
+    return marks
 
 
 def color_limits(numbers: Numbers) -> tuple[float, float]:

@@ -5,25 +5,53 @@
 const VERTEX_SHADER = `#version 300 es
 in vec2 at;
 in vec4 color;
+in float mark; // 0 is a disk, for the others see MARK_CORNERS
 uniform vec2 low, span; // the visible region, in map coordinates
 uniform float size; // the diameter of a dot, in pixels
 uniform vec4 override; // colour of all points, unless its alpha is 0
 out vec4 fill;
+flat out int shape;
+flat out float side; // of the square in which the mark is drawn, in pixels
 void main() {
   gl_Position = vec4(2.0 * (at - low) / span - 1.0, 0.0, 1.0);
-  gl_PointSize = size + 1.0;
+  shape = int(mark);
+  side = (shape == 0 ? size : 1.6 * size) + 1.0;
+  gl_PointSize = side;
   fill = override.a > 0.0 ? override : color;
 }`
 const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
 in vec4 fill;
+flat in int shape;
+flat in float side;
 uniform float size;
 out vec4 pixel;
 void main() {
-  float radius = length(gl_PointCoord - 0.5) * (size + 1.0);
-  float alpha = fill.a * clamp(0.5 * size + 0.5 - radius, 0.0, 1.0);
+  vec2 p = (gl_PointCoord - 0.5) * side;
+  vec2 q = abs(p);
+  float r = 0.5 * size;
+  float outside = length(p) - r; // distance to the outline, negative inside; all marks have the same area
+  if (shape == 1) outside = max(q.x, q.y) - 0.886 * r;
+  if (shape == 2) outside = 0.7071 * (q.x + q.y) - 0.886 * r;
+  if (shape == 3) outside = max(p.y, 0.866 * q.x - 0.5 * p.y) - 0.778 * r;
+  if (shape == 4) outside = max(-p.y, 0.866 * q.x + 0.5 * p.y) - 0.778 * r;
+  if (shape == 5) outside = max(max(q.x, q.y) - 1.25 * r, min(q.x, q.y) - 0.368 * r);
+  float alpha = fill.a * clamp(0.5 - outside, 0.0, 1.0);
   pixel = vec4(fill.rgb * alpha, alpha);
 }`
+
+// The outlines of the marks other than the disk, y downwards, with the area of a disk of radius 1: square, diamond,
+// triangle, triangle upside down, plus.
+const [SQUARE, DIAMOND, INNER, OUTER, HALF, ARM, WIDTH] = [0.886, 1.253, 0.778, 1.555, 1.347, 1.25, 0.368]
+const MARK_CORNERS = [
+  null,
+  [[-SQUARE, -SQUARE], [SQUARE, -SQUARE], [SQUARE, SQUARE], [-SQUARE, SQUARE]],
+  [[0, -DIAMOND], [DIAMOND, 0], [0, DIAMOND], [-DIAMOND, 0]],
+  [[0, -OUTER], [HALF, INNER], [-HALF, INNER]],
+  [[0, OUTER], [HALF, -INNER], [-HALF, -INNER]],
+  [[-WIDTH, -ARM], [WIDTH, -ARM], [WIDTH, -WIDTH], [ARM, -WIDTH], [ARM, WIDTH], [WIDTH, WIDTH], [WIDTH, ARM],
+    [-WIDTH, ARM], [-WIDTH, WIDTH], [-ARM, WIDTH], [-ARM, -WIDTH], [-WIDTH, -WIDTH]],
+]
 
 class Dots {
   constructor(canvas) {
@@ -31,7 +59,7 @@ class Dots {
     const gl = canvas.getContext("webgl2", {antialias: false})
     if (gl === null) throw new Error("this browser does not support WebGL 2; use another browser or a newer version")
     this.gl = gl
-    const program = gl.createProgram()
+    const program = this.program = gl.createProgram()
     for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX_SHADER], [gl.FRAGMENT_SHADER, FRAGMENT_SHADER]]) {
       const shader = gl.createShader(kind)
       gl.shaderSource(shader, text)
@@ -44,7 +72,7 @@ class Dots {
     gl.enable(gl.BLEND)
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA)
     this.uniforms = Object.fromEntries(["low", "span", "size", "override"].map((n) => [n, gl.getUniformLocation(program, n)]))
-    this.buffers = Object.fromEntries(["at", "color", "order", "found"].map((name) => [name, gl.createBuffer()]))
+    this.buffers = Object.fromEntries(["at", "color", "mark", "order", "found"].map((name) => [name, gl.createBuffer()]))
     this.counts = {order: 0, found: 0}
     for (const [name, size, type, normalized] of [["at", 2, gl.FLOAT, false], ["color", 4, gl.UNSIGNED_BYTE, true]]) {
       const location = gl.getAttribLocation(program, name)
@@ -54,10 +82,19 @@ class Dots {
     }
   }
 
-  // Set the positions ("at", 2n floats) or colours ("color", 4n bytes) of the points.
+  // Set the positions ("at", 2n floats), colours ("color", 4n bytes) or marks ("mark", n bytes) of the points. Without
+  // marks, all are disks.
   set(name, values) {
+    if (name === "mark") this.enable_marks()
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffers[name])
     this.gl.bufferData(this.gl.ARRAY_BUFFER, values, this.gl.STATIC_DRAW)
+  }
+
+  enable_marks() {
+    const {gl} = this, location = gl.getAttribLocation(this.program, "mark")
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers.mark)
+    gl.enableVertexAttribArray(location)
+    gl.vertexAttribPointer(location, 1, gl.UNSIGNED_BYTE, false, 0, 0)
   }
 
   // Set the rows to draw, in this order ("order"), or the rows to draw with a ring ("found").
@@ -67,9 +104,10 @@ class Dots {
     this.gl.bufferData(this.gl.ELEMENT_ARRAY_BUFFER, Uint32Array.from(rows), this.gl.STATIC_DRAW)
   }
 
-  clear() {
+  // Clear the canvas and return its pixels per pixel of the page, at least `sharpness`.
+  clear(sharpness = 1) {
     const {gl, canvas} = this
-    const pixels = Math.max(devicePixelRatio, 1)
+    const pixels = Math.max(devicePixelRatio, sharpness)
     const [width, height] = [canvas.clientWidth, canvas.clientHeight].map((side) => Math.round(pixels * side))
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, {width, height})
     gl.viewport(0, 0, width, height)
@@ -79,9 +117,9 @@ class Dots {
   }
 
   // Draw the map once for each of the translations `offsets`.
-  draw({low, span, size, ring, background, offsets = [[0, 0]]}) {
+  draw({low, span, size, ring, background, offsets = [[0, 0]], sharpness = 1}) {
     const {gl} = this
-    const pixels = this.clear()
+    const pixels = this.clear(sharpness)
     gl.uniform2f(this.uniforms.span, ...span)
     const draw_rows = (name, diameter, color) => {
       gl.uniform1f(this.uniforms.size, pixels * diameter)

@@ -2,9 +2,6 @@
 "use strict"
 
 const REACH = 12 // maximum distance in pixels between the mouse and the point under it
-const MAX_NAMED = 40 // maximum number of classes named on the map
-const MAX_LISTED = 200 // maximum number of classes in the legend
-const OPACITY = 230, FAINT = 30 // of 255: points, and unselected points during a selection
 const GROWTH = 0.4, MAX_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
 const SEARCH_DELAY = 150 // milliseconds after the last key before the search starts
 
@@ -18,6 +15,14 @@ async function decode_array({type, data}) {
   return new window[type](await new Response(stream).arrayBuffer())
 }
 
+// Let the browser save a file.
+function save_file(blob, name) {
+  const address = URL.createObjectURL(blob)
+  add(document.body, "a", "", {href: address, download: name, hidden: true}).click()
+  document.body.lastChild.remove()
+  setTimeout(() => URL.revokeObjectURL(address), 10_000)
+}
+
 const count = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`
 
 class Page {
@@ -27,6 +32,8 @@ class Page {
     this.plot = view.model
     for (const name of ["names", "words", "frame", "edge", "graticule", "faint"]) this[name] = this.plot.document.get_model_by_name(name)
     this.dots = new Dots(element("dots"))
+    this.colors = new Colors(this)
+    this.size = 1 // of the dots, as chosen by the user
     this.matches = []
     this.selection = []
     this.mouse = null // its position in the plot, null outside
@@ -44,9 +51,8 @@ class Page {
     const [xs, ys] = this.space.frame()
     this.frame.data = {xs, ys}
     this.upload()
-    this.color = facts.color
     this.apply_theme(document.documentElement.dataset.theme)
-    this.update_names()
+    this.colors.update_names()
     this.select([])
   }
 
@@ -82,108 +88,19 @@ class Page {
     this.redraw_pending = true
     requestAnimationFrame(() => {
       this.redraw_pending = false
-      this.update_names()
-      const {text, background} = this.facts.themes[this.theme]
-      const region = visible_region(this.plot)
-      const magnification = Math.max(this.home_width / region.span[0], 1)
-      const size = this.facts.size * Math.min(magnification ** GROWTH, MAX_GROWTH)
-      const offsets = this.space.offsets(region)
-      this.dots.draw({...region, offsets, size, ring: opaque(text), background: opaque(background)})
+      this.colors.update_names()
+      this.draw_now()
     })
   }
 
-  // Colours -------------------------------------------------------------------------------------------------------------
-
-  offer_colors() {
-    const select = element("color")
-    add(select, "option", "one colour", {value: -1})
-    this.facts.columns.forEach((column, c) => { if (column.colored) add(select, "option", column.name, {value: c}) })
-    select.value = this.facts.color
-    select.addEventListener("change", () => {
-      this.color = Number(select.value)
-      this.paint()
-      this.update_legend()
-      this.update_names()
-    })
-  }
-
-  palette() {
-    const theme = this.facts.themes[this.theme]
-    const column = this.facts.columns[this.color]
-    if (!column) return [theme.colors[0]]
-    return column.kind === "class" ? column.color_indices.map((index) => theme.colors[index]) : theme.ramp
-  }
-
-  paint() {
-    const {missing} = this.facts.themes[this.theme]
-    const column = this.facts.columns[this.color]
-    const colors = [...this.palette(), missing].map(rgb), last = colors.length - 1
-    const color_index = !column ? () => 0
-      : column.kind === "class" ? (value) => value < 0 ? last : value
-      : (value) => Number.isNaN(value) ? last
-        : Math.min(Math.max(Math.floor(last * (value - column.low) / (column.high - column.low)), 0), last - 1)
-    const bytes = new Uint8Array(4 * this.x.length)
-    const level = new Uint8Array(this.x.length) // missing values at the bottom, selected points on top
-    for (const i of this.selection) level[i] = 2
-    for (let i = 0; i < level.length; i++) {
-      const color = color_index(column?.values[i])
-      bytes.set(colors[color], 4 * i)
-      bytes[4 * i + 3] = this.selection.length && !level[i] ? FAINT : OPACITY
-      if (!level[i] && color < last) level[i] = 1
-    }
-    const order = scrambled(this.x.length)
-    this.dots.set_rows("order", [0, 1, 2].flatMap((wanted) => [...order.filter((i) => level[i] === wanted)]))
-    this.dots.set("color", bytes)
-    this.draw()
-  }
-
-  update_legend() {
-    const column = this.facts.columns[this.color]
-    const legend = element("legend"), scale = element("scale"), colors = this.palette()
-    legend.replaceChildren()
-    scale.hidden = column?.kind !== "number"
-    if (column?.kind === "number") {
-      scale.querySelector(".bar").style.background = `linear-gradient(to right, ${colors.join(", ")})`
-      const ends = scale.querySelectorAll(".ends span")
-      ends[0].textContent = this.format(column, column.low)
-      ends[1].textContent = this.format(column, column.high)
-    }
-    if (column?.kind !== "class") return
-    const sizes = new Uint32Array(column.names.length)
-    for (const code of column.values) if (code >= 0) sizes[code]++
-    column.names.slice(0, MAX_LISTED).forEach((name, code) => {
-      const button = add(add(legend, "li"), "button", "", {type: "button", title: "select this class"})
-      add(button, "span", "", {className: "dot"}).style.background = colors[code]
-      add(button, "span", name, {className: "name"})
-      add(button, "span", sizes[code].toLocaleString("en"), {className: "muted"})
-      button.addEventListener("click", () => this.select(this.rows((i) => column.values[i] === code)))
-    })
-    const more = column.names.length - MAX_LISTED
-    if (more > 0) add(legend, "li", `and ${more} more`, {className: "muted"})
-  }
-
-  update_names() {
-    const column = this.facts.columns[this.color]
-    const nameable = column?.kind === "class" && column.names.length <= MAX_NAMED
-    element("naming").hidden = !nameable
-    const shown = nameable && element("names").checked
-    const named = shown ? column.names.map((text, i) => [text, ...column.centers[i]]).filter(([, x]) => x !== null) : []
-    const offsets = this.space.offsets(visible_region(this.plot))
-    const labels = this.without_overlap(offsets.flatMap(([a, b]) => named.map(([text, x, y]) => [text, x + a, y + b])))
-    const data = {text: labels.map(([text]) => text), x: labels.map(([, x]) => x), y: labels.map(([, , y]) => y)}
-    if (JSON.stringify(data) !== JSON.stringify(this.names.data)) this.names.data = data
-  }
-
-  // Return the names that do not overlap an earlier one at the current zoom; zooming in shows more.
-  without_overlap(names) {
-    const {x_scale, y_scale} = this.view.frame
-    const boxes = []
-    return names.filter(([text, x, y]) => {
-      const box = [x_scale.compute(x), y_scale.compute(y), 4.5 * text.length + 4, 10] // centre and half the size
-      const free = boxes.every(([a, b, w, h]) => Math.abs(a - box[0]) >= w + box[2] || Math.abs(b - box[1]) >= h + box[3])
-      if (free) boxes.push(box)
-      return free
-    })
+  // Draw the points with at least `sharpness` pixels of the canvas per pixel of the page.
+  draw_now(sharpness = 1) {
+    const {text, background} = this.facts.themes[this.theme]
+    const region = visible_region(this.plot)
+    const magnification = Math.max(this.home_width / region.span[0], 1)
+    const size = this.size * this.facts.size * Math.min(magnification ** GROWTH, MAX_GROWTH)
+    const offsets = this.space.offsets(region)
+    this.dots.draw({...region, offsets, size, sharpness, ring: opaque(text), background: opaque(background)})
   }
 
   apply_theme(key) {
@@ -194,8 +111,8 @@ class Page {
     this.words.glyph.setv({text_color: {value: text}, background_fill_color: {value: background}})
     this.edge.glyph.setv({line_color: {value: this.facts.themes[key].muted}})
     this.faint.glyph.setv({line_color: {value: this.facts.themes[key].missing}})
-    this.paint()
-    this.update_legend()
+    this.colors.paint()
+    this.colors.update_legend()
   }
 
   // One point -----------------------------------------------------------------------------------------------------------
@@ -270,6 +187,18 @@ class Page {
     canvas.getContext("2d").putImageData(target, 0, 0)
   }
 
+  is_visible(i) {
+    const {x_range, y_range} = this.plot, [x, y] = [this.x[i], this.y[i]]
+    return x >= x_range.start && x <= x_range.end && y >= y_range.start && y <= y_range.end
+  }
+
+  visible_rows() { return this.rows((i) => this.is_visible(i)) }
+
+  reset() {
+    this.space.reset()
+    this.home()
+  }
+
   // Some points ---------------------------------------------------------------------------------------------------------
 
   rows(test) {
@@ -282,7 +211,8 @@ class Page {
     this.selection = rows
     element("selected").textContent = rows.length ? count(rows.length, "point") : "no points"
     for (const id of ["export", "clear"]) element(id).disabled = !rows.length
-    this.paint()
+    this.colors.paint()
+    show_summary(this)
   }
 
   // Select the points in a lasso or box; add them to the selection if `extend`.
@@ -337,10 +267,7 @@ class Page {
   }
 
   save() {
-    const address = URL.createObjectURL(new Blob([this.csv()], {type: "text/csv"}))
-    add(document.body, "a", "", {href: address, download: "selection.csv", hidden: true}).click()
-    document.body.lastChild.remove()
-    setTimeout(() => URL.revokeObjectURL(address), 10_000)
+    save_file(new Blob([this.csv()], {type: "text/csv"}), "selection.csv")
   }
 
   // The controls --------------------------------------------------------------------------------------------------------
@@ -368,16 +295,24 @@ class Page {
       clearTimeout(timer)
       timer = setTimeout(() => this.search(target.value), SEARCH_DELAY)
     })
-    element("reset").addEventListener("click", () => {
-      this.space.reset()
-      this.home()
-    })
+    element("reset").addEventListener("click", () => this.reset())
+    element("enclose").addEventListener("click", () => this.select(this.visible_rows()))
     this.space.listen()
+    new Keyboard(this).listen()
     element("zoom").addEventListener("click", () => this.zoom(this.matches))
     element("take").addEventListener("click", () => this.select(this.matches))
     element("export").addEventListener("click", () => this.save())
     element("clear").addEventListener("click", () => this.select([]))
-    element("names").addEventListener("change", () => this.update_names())
+    element("names").addEventListener("change", () => this.colors.update_names())
+    element("size").addEventListener("input", ({target}) => {
+      this.size = 2 ** Number(target.value)
+      this.draw()
+    })
+    element("opacity").addEventListener("input", ({target}) => {
+      this.colors.opacity = Number(target.value) / 100
+      this.colors.paint()
+    })
+    element("picture").addEventListener("click", () => save_picture(this))
     element("theme").addEventListener("click", () => this.apply_theme(this.theme === "dark" ? "light" : "dark"))
   }
 }
@@ -387,7 +322,7 @@ async function start() {
     await Bokeh.embed.embed_item(content("map-json"), "plot")
     const page = new Page(content("facts"), [...Bokeh.index.roots][0])
     await page.load()
-    page.offer_colors()
+    page.colors.offer()
     page.listen()
     document.body.dataset.ready = "yes"
   } catch (error) {

@@ -15,7 +15,7 @@ from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
 from .charts import Chart, find_geometry, make_flat_chart, sphere_points
-from .coloring import assign_colors, color_limits, color_ramp
+from .coloring import assign_colors, assign_marks, color_limits, color_ramp
 from .column import MAX_CLASSES, Classes, Column, read_column
 from .dates import iso_length
 from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
@@ -143,9 +143,9 @@ def page(
         "facts": as_json(facts),
         "map": plot_json(_plot(globe is not None), "plot"),
     }
-    html = render_page(
-        "page", __package__, {"bokeh": bokeh, "dots": read_script("dots"), "curved": read_script("curved")}, parts
-    )
+    own = "\n".join(read_script(name) for name in ("colors", "summary", "picture", "keyboard"))
+    scripts = {"bokeh": bokeh, "dots": read_script("dots"), "curved": read_script("curved"), "parts": own}
+    html = render_page("page", __package__, scripts, parts)
     return Page(html, len(Y))
 
 
@@ -214,7 +214,8 @@ def _column_facts(column: Column, chart: Chart, globe: Array | None, chosen: boo
         facts["centers"] = _positions(centers)
         if globe is not None:
             facts["sphere_centers"] = _positions(class_centers(globe, column))
-        facts["color_indices"] = assign_colors(column, centers).tolist()
+        colors = assign_colors(column, centers)
+        facts["color_indices"], facts["marks"] = colors.tolist(), assign_marks(colors).tolist()
     return facts
 
 
