@@ -127,7 +127,7 @@ def draw(continued: dict[float, list[Result]], maps: dict[float, np.ndarray], la
         first.plot(recall, precision, ".", color=color, markersize=4)
         first.plot(recall.mean(), precision.mean(), "o", color=color, markersize=8)
         middle = (recall.mean(), precision.mean())
-        first.annotate(f"λ = {lam:g}", middle, xytext=(8, 5), textcoords="offset points", fontsize=8)
+        first.annotate(f"λ = {lam:g}", middle, (0, -20), textcoords="offset points", ha="center", fontsize=8)
     first.set_xlabel(f"recall: relevant points among the {MANY} nearest", fontsize=8)
     first.set_ylabel(f"precision: relevant among the {FEW} nearest", fontsize=8)
     first.tick_params(labelsize=8)

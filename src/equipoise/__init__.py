@@ -33,7 +33,7 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
-from .mixed import Mixed
+from .mixed import Blocks, Mixed
 from .optimize.dynamics import Dynamics
 from .optimize.rules import Accelerated, GradientDescent, Momentum
 from .pair_losses import PairLoss
@@ -57,6 +57,7 @@ __all__ = [
     "TSNE",
     "UMAP",
     "Accelerated",
+    "Blocks",
     "Checkpoint",
     "ClassicalMDS",
     "Dynamics",
