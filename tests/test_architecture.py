@@ -18,6 +18,7 @@ RULES = ("unknown", "upward", "cycles", "repeated_names", "private_names")
 PUBLIC_SIGNATURES = {
     "evaluate.compare.compare",
     "evaluate.report.evaluate",
+    "views.notebook.widget.widget",
     "views.page.page",
     "views.plot.plot",
     "studio.server.serve.serve",

@@ -188,7 +188,7 @@ def test_corrupt_files_are_read_or_rejected(suffix, data):
         path = Path(folder) / f"t{suffix}"
         path.write_bytes(content)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(annotated, "_check_in_separate_process", lambda path: None)
+            patch.setattr(annotated, "check_in_separate_process", lambda path, kind: None)
             read_or_message(Path(folder) if suffix == ".png" else path)
 
 

@@ -109,6 +109,7 @@ def test_fits_that_start_at_an_eigenmap(method):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # as if the start were that of init="pca"
+        warnings.simplefilter("ignore", eq.UnfinishedWarning)
         one, three = (run_ranks(size, work)[0] for size in (1, 3))
     assert_array_equal(one, three)
     assert np.isfinite(one).all()
@@ -140,3 +141,13 @@ def test_what_does_not_work_over_ranks_is_refused_before_the_table_is_read(metho
 
     with pytest.raises(ValueError, match=message):
         run_ranks(2, lambda group: fit(method, Unread(), group=group))
+
+
+def test_rank_that_has_opened_another_table_is_refused(X):
+    def work(group):
+        table = X if group.rank != 1 else X + 1e-6
+        return fit(eq.TSNE(n_iter=2, random_state=0), table, group=group)
+
+    message = r"the content of the table \(hash of rows \[0, 1300, 2599\]\) differs between ranks: .* on rank 1"
+    with pytest.raises(ValueError, match=message):
+        run_ranks(3, work)

@@ -30,6 +30,7 @@ LAYERS = {
     "pair_losses": "losses F(k_x, k_y) of pairs of points",
     "geometry": "where the map lives: flat space, the sphere, the torus, the hyperbolic plane, user-defined spaces",
     "linalg": "eigenvectors, PCA, Laplacians, Gram matrices, Nyström; one sign rule",
+    "mixed": "distances between rows of numbers, dates, categories and gaps",
     "neighbors": "k nearest neighbours with measured recall, on the CPU and the GPU",
     "data": "what comes in from outside: readers, writers, checks, data sets, preparation",
     "procrustes": "maps superimposed on one another",
@@ -52,16 +53,19 @@ LAYERS = {
     "evaluate": "measures, report, stability, sweep, and their figures",
     "anndata": "the methods and the measures on annotated data, as in scanpy",
     "studio": "the application: page, session, server",
+    "accel": "other libraries' estimators answered by the methods, in their programs",
     "cli": "the command line, one file per verb",
 }
 
 # File names that may occur in several folders because they mean the same in each.
 SAME_MEANING = {
     "__init__",
+    "__main__",  # what `python -m` runs
     "base",  # the protocol or base class of its folder
     "closed_form",  # methods with a closed form, and their losses
     "compare",  # a function of the library, and its verb on the command line
     "plot",
+    "stability",
     "sweep",
 }
 

@@ -3,11 +3,23 @@
 
 #include "bind/common.hpp"
 #include "threads/parallel.hpp"
+#if defined(EQ_HAVE_AVX2) && defined(_WIN32)
+#define NOMINMAX
+#include <windows.h>
+#endif
 
 namespace {
 
 #ifdef EQ_HAVE_AVX2
-std::atomic<bool> use_avx2 = __builtin_cpu_supports("avx2");
+bool has_avx2() {
+#ifdef _WIN32  // where clang-cl does not link the library behind __builtin_cpu_supports
+    return IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE) != 0;
+#else
+    return __builtin_cpu_supports("avx2");
+#endif
+}
+
+std::atomic<bool> use_avx2 = has_avx2();
 #else
 constexpr bool use_avx2 = false;
 #endif
@@ -16,7 +28,7 @@ const char *instruction_set() { return use_avx2 ? "avx2" : "base"; }
 
 void use_base_instruction_set(bool base) {
 #ifdef EQ_HAVE_AVX2
-    use_avx2 = !base && __builtin_cpu_supports("avx2");
+    use_avx2 = !base && has_avx2();
 #else
     (void)base;
 #endif
@@ -45,6 +57,7 @@ NB_MODULE(_core, m) {
     m.attr("VECTOR_BYTES") = eq::VECTOR_BYTES;
     m.attr("RANK_TILE") = eq::RANK_TILE;
     m.attr("PANEL") = eq::PANEL;
+    m.attr("MIXED_TILE") = eq::MIXED_TILE;
     m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
     m.def("use_base_instruction_set", &use_base_instruction_set, "base"_a,
           "Turn AVX2 off, or on again if the processor has it. Results are the same.");
@@ -57,6 +70,7 @@ NB_MODULE(_core, m) {
     bind_affinity(m);
     bind_neighbors(m);
     bind_cells(m);
+    bind_mixed(m);
     bind_steps(m);
     bind_ranks(m);
     bind_stress(m);

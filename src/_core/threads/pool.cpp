@@ -1,7 +1,9 @@
 // A pool of threads that several callers share. Threads are started when a loop first wants them, wait for the next
 // loop, and end with the process. A loop is published in one of a few places, and threads join and leave it by atomic
 // operations on the state of its place; the mutex is only for threads that sleep.
+#ifndef _WIN32
 #include <pthread.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -129,6 +131,8 @@ template <class Condition> void spin(Condition holds) {
             if (holds()) return;
 #if defined(__x86_64__) || defined(__i386__)
             __builtin_ia32_pause();
+#elif defined(__aarch64__)
+            __asm__ volatile("yield");
 #endif
         }
         const auto offered = Clock::now();
@@ -254,9 +258,11 @@ private:
 // Never destroyed: at the end of the process, threads may still wait in it.
 alignas(Pool) unsigned char memory[sizeof(Pool)];
 
-// After a fork the child has none of the threads, and perhaps a locked mutex: it gets a new pool.
+// After a fork the child has none of the threads, and perhaps a locked mutex: it gets a new pool. Windows has no fork.
 Pool *make_pool() {
+#ifndef _WIN32
     pthread_atfork(nullptr, nullptr, [] { new (memory) Pool; });
+#endif
     return new (memory) Pool;
 }
 

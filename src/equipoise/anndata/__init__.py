@@ -38,8 +38,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .. import methods
 from .._plural import plural
 from .._warn import warn
@@ -55,6 +53,7 @@ from .representation import (
     choose_representation,
     read_table,
 )
+from .stored import describe_fit
 from .trust import evaluate
 
 __all__ = [
@@ -134,30 +133,13 @@ def _write(adata: Any, keys: tuple[str, str], method: Any, chosen: Representatio
         before = plural(adata.obsm[obsm_key].shape[1], "column")
         warn(f"obsm[{obsm_key!r}] had {before} and now has {Y.shape[1]}; set key_added to keep both maps")
     adata.obsm[obsm_key] = Y
-    adata.uns[uns_key] = {
-        "params": {name: _storable(value) for name, value in method.get_params(deep=False).items() if _is_set(value)},
-        "source": chosen.name,
-        "table": _table_of(method, chosen),
-        "loss": float(method.loss_),
-        "n_iter": int(method.n_iter_),
-    }
+    adata.uns[uns_key] = describe_fit(method, chosen.name, _table_of(method, chosen))
 
 
 def _table_of(method: Any, chosen: Representation) -> Parameters:
     """Return the table behind the map and the metric of its distances, as arguments of `evaluate`."""
     metric = method.get_params(deep=False).get("metric", "euclidean")
     return {"metric": metric, **chosen.table} if isinstance(metric, str) and metric != "precomputed" else chosen.table
-
-
-def _is_set(value: Any) -> bool:
-    return value is not None and not (isinstance(value, tuple) and value == ())
-
-
-def _storable(value: Any) -> Any:
-    """Return a parameter in a form that .h5ad files can store: a number, text or array, else its repr."""
-    if isinstance(value, list | tuple):
-        return np.asarray(value)
-    return value if isinstance(value, bool | int | float | str | np.ndarray | np.generic) else repr(value)
 
 
 sne = _make_function(methods.SNE, "sne", SNE)

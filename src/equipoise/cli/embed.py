@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,15 @@ from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from . import embed_ranks
+from .annotated_output import annotated_output
 from .console import Console
 from .geometry_option import as_option
+from .hints import hints
 from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
-from .options import add_data, add_verb, read_preparation, read_source
+from .options import STDIN, add_data, add_verb, keep_columns, read_preparation, read_source
 from .outputs import add_outputs, choose_outputs, join_names, report_written, writable
 from .saved_model import save_model
 from .write_map import write_outputs
@@ -82,14 +85,22 @@ def run(args: argparse.Namespace) -> int:
     with progress.shown() as bars:
         source = read_source(args)
         preparation = read_preparation(args, source)
-        columns, dataset = source.columns, preparation.apply(source)
+        columns, dataset = source.columns, preparation.apply(keep_columns(source, args.keep))
+        advice = list(hints(source, getattr(method, "metric", None), args.standardize)) if is_file(args) else []
         del source  # frees memory
         outputs = choose_outputs(args, dataset.name)
+        into = annotated_output(args, outputs, method, dataset.X.shape[0], not preparation.is_identity)
         console = Console(sys.stderr if outputs.map is None else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
-        if columns and args.columns is None and Path(args.data).is_file():
+        if columns and args.columns is None and is_file(args):
             console.print(f"columns             {list_names(columns)}")
+            if left_out := [name for name in dataset.extra if name not in columns]:
+                console.print(f"not embedded        {list_names(left_out)}")
+        for hint in advice:
+            console.print(f"hint                {hint}")
+        if not preparation.is_identity:
+            console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
         console.total = "" if is_auto(total) else f" of {total}"
         method.set_params(callbacks=checkpoints if bars else [console, *checkpoints])
@@ -105,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
             interrupted = interrupt
     seconds = time.perf_counter() - start
     geometry = getattr(method, "geometry_", None)
-    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry)
+    write = None if into is None else partial(into.write, method=method)
+    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry, write=write)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")
@@ -116,10 +128,18 @@ def run(args: argparse.Namespace) -> int:
     if (space := as_option(geometry)) is not None:
         console.print(f"geometry            {space}; pass --geometry {space} with the map, as it does not contain it")
     if (gain := getattr(method, "remaining_gain_", 0.0)) >= GAP:
-        console.print(f"remaining gain      up to about {gain:.0%} of the loss; {_advice(method)}")
+        amount = "unknown after so few iterations" if gain == np.inf else f"up to about {gain:.0%} of the loss"
+        console.print(f"remaining gain      {amount}; {_advice(method)}")
     _print_quality(console, method, dataset)
+    if into is not None:
+        console.print(f"added               obsm['X_{into.name}'] to a copy of {args.data}")
     report_written([*outputs.files, *([] if args.save is None else [args.save])], console.print)
     return 0
+
+
+def is_file(args: argparse.Namespace) -> bool:
+    """Return whether the data are read from a file or from standard input, not bundled."""
+    return args.data == STDIN or Path(args.data).is_file()
 
 
 def read_checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..distributed.rank_fit import check_fit
 from ..distributed.row_source import RowSource
 from ..distributed.row_sources import open_rows
 from ..saving.checkpoint import Checkpoint
+from .annotated_output import annotated_output
 from .console import Console
 from .map_files import class_names
 from .options import STDIN, existing
@@ -28,7 +30,11 @@ from .outputs import Outputs, check_writable, choose_outputs, join_names, report
 from .write_map import write_outputs
 
 BLOCKS = ".zarr"  # a map that the ranks write in blocks of rows
-READ_WHOLE = ("columns", "label", "id", "log1p", "standardize", "save")  # options that need the whole table
+# Options that need the whole table.
+READ_WHOLE = (
+    *("columns", "label", "id", "transpose", "use_rep", "layer", "keep"),
+    *("normalize_total", "log1p", "standardize", "save"),
+)
 FUNCTION = "equipoise.cli.rank_command:embed_rank"
 
 
@@ -64,7 +70,9 @@ def embed(group: Group, args: argparse.Namespace, method: Any, checkpoints: Sequ
         result.write(args.out)
         files = [Path(args.out)]
     elif (Y := result.gather()) is not None:
-        write_outputs(outputs, Y, dataset, title, geometry=method.fit_plan(n).geometry)
+        into = annotated_output(args, outputs, method, n, args.pca is not None)
+        write = None if into is None else partial(into.write, method=method)
+        write_outputs(outputs, Y, dataset, title, geometry=method.fit_plan(n).geometry, write=write)
     if group.broadcast_value(stop.asked):
         say(f"interrupted at iteration {result.n_iter}; the map so far is in {join_names(files)}")
         return
@@ -81,6 +89,7 @@ def _refuse(args: argparse.Namespace) -> None:
         raise ValueError(f"--ranks {args.ranks} must be at least 1")
     for name in READ_WHOLE:
         if getattr(args, name):
+            name = name.replace("_", "-")
             raise ValueError(f"--{name} needs the whole table, but --ranks read it in blocks; omit one of them")
     if args.data == STDIN:
         raise ValueError("--ranks cannot read standard input, as every rank reads a part of the table; pass a file")

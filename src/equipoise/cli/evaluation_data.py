@@ -60,10 +60,10 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
     if not models:
         source = read_source(args)
         preparation = read_preparation(args, source)
-        hint = " (no --log1p, --standardize or --pca)" if str(preparation) == "unchanged" else ""
+        hint = " (no --log1p, --standardize or --pca)" if preparation.is_identity else ""
         return EvaluationData(preparation.apply(source), args.metric or METRIC, f"{source.name}, {preparation}{hint}")
-    for option in ("log1p", "standardize", "pca"):
-        if getattr(args, option):
+    for option in ("normalize-total", "log1p", "standardize", "pca"):
+        if getattr(args, option.replace("-", "_")):
             raise ValueError(
                 f"the saved method {next(iter(models))} already defines the preparation of its data; omit --{option}"
             )

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from .. import data
 from .._types import Array, Matrix
+from ..anndata.stored import find_stored_map
 from ..data import Dataset
 from ..data.read.selection import UnknownColumn, list_names
 from .options import STDIN, column_names
@@ -83,8 +84,8 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
     source : str
         Path, or "-" for standard input.
     coordinates : sequence of str, optional
-        Columns of the coordinates. The default is y1, y2, …; all columns if they have no names; and all columns of X in
-        an .h5ad file that contains y1.
+        Columns of the coordinates. The default is y1, y2, …; all columns if they have no names. In an .h5ad file, a key
+        of `obsm` such as X_tsne; by default all columns of X if it contains y1, else the only map in `obsm`.
     """
     if source != STDIN and not Path(source).exists():
         raise ValueError(f"the map {source!r} does not exist; make one with `equipoise embed DATA`")
@@ -92,6 +93,9 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
         model = load_model(source)
         others = {} if model.classes is None else {CLASS: model.classes}
         return MapFile(Path(source).stem, model.method.embedding_, (), others, model)
+    if (key := find_stored_map(source, coordinates)) is not None:
+        dataset = data.read(source, use_rep=key)
+        return MapFile(dataset.name, _dense(dataset.X), dataset.columns, _restore_integers(dataset.extra))
     try:
         dataset = data.read(source, columns=coordinates or ("y1",))
     except UnknownColumn as missing:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
+
+import numpy as np
+from scipy import sparse
 
 from .. import data
 from .._suggest import did_you_mean
 from ..data import Dataset
+from ..data.read.selection import Selection
 from ..methods.parameter_names import equivalent_parameter
 from .option_values import integer
 
@@ -94,8 +99,8 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="a data set listed by `equipoise data`; a file (.csv .tsv .parquet .feather .npy .npz .mtx .h5ad .zarr); a"
-        " folder of images; or - for CSV on standard input",
+        help="a data set listed by `equipoise data`; a file (.csv .tsv .xlsx .parquet .feather .npy .npz .mtx .h5ad .h5"
+        " .zarr); a folder of images or of 10x Genomics; or - for CSV on standard input",
     )
     group = verb.add_argument_group("data")
     group.add_argument(
@@ -106,12 +111,20 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
     )
     group.add_argument("--label", metavar="COLUMN", help="column with the classes")
     group.add_argument("--id", metavar="COLUMN", help="column with the names of the rows")
+    group.add_argument("--transpose", action="store_true", help="exchange rows and columns of the file")
+    group.add_argument("--use-rep", metavar="KEY", help="table of obsm to use in an AnnData file (default: X)")
+    group.add_argument("--layer", metavar="KEY", help="layer to use in an AnnData file (default: X)")
 
 
 def add_data(verb: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the argument DATA and the options that choose and prepare columns."""
     add_source(verb, optional=optional)
     group = verb.add_argument_group("preparation, applied in this order")
+    group.add_argument(
+        "--normalize-total",
+        action="store_true",
+        help="for counts of genes in cells: scale each row to the median of the rows' totals, then --log1p",
+    )
     group.add_argument("--log1p", action="store_true", help="replace x by log(1 + x), for example for counts")
     group.add_argument("--standardize", action="store_true", help="scale columns to mean 0 and standard deviation 1")
     group.add_argument("--pca", metavar="N", type=integer, help="use the first N principal components")
@@ -125,14 +138,35 @@ def column_names(text: str) -> list[str]:
 def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None) -> Dataset:
     """Read the data without preparation; if --columns is missing, use `columns` for files with named columns."""
     selected = {"columns": args.columns, "label": args.label, "id": args.id}
+    selected |= {"use_rep": args.use_rep, "layer": args.layer}
     if args.data not in data.DATASETS:
-        if args.columns is None and args.data.lower().endswith(NAMED_COLUMNS):
+        if args.columns is None and args.data.lower().endswith(NAMED_COLUMNS) and not args.transpose:
             selected["columns"] = columns
-        return data.read(existing(args.data), **selected)
-    for name, value in selected.items():
+        return data.read(existing(args.data), transpose=args.transpose, **selected)
+    for name, value in {**selected, "transpose": args.transpose or None}.items():
         if value is not None:
-            raise ValueError(f"--{name} applies to files only; omit it for the bundled data set {args.data}")
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} applies to files only; omit it for the bundled data set {args.data}")
     return data.load(args.data)
+
+
+def keep_columns(dataset: Dataset, names: Sequence[str] | None) -> Dataset:
+    """Return a data set whose columns of these names are also among the columns that are copied into the map.
+
+    The names ["all"] stand for all columns.
+    """
+    if names is None:
+        return dataset
+    columns = list(dataset.columns)
+    if not columns:
+        raise ValueError(f"{dataset.name} has no column names; omit --keep")
+    chosen = columns if list(names) == ["all"] and "all" not in columns else list(names)
+    others = [name for name in chosen if name not in dataset.extra and name != dataset.label]
+    Selection(tuple(others)).check(columns, dataset.name)
+    table = dataset.X[:, [columns.index(name) for name in others]]
+    values = table.toarray() if sparse.issparse(table) else np.asarray(table)
+    kept = {name: values[:, j].astype(np.float64) for j, name in enumerate(others)}
+    return replace(dataset, extra={**kept, **dataset.extra})
 
 
 def read_data(args: argparse.Namespace) -> Dataset:
@@ -143,7 +177,14 @@ def read_data(args: argparse.Namespace) -> Dataset:
 
 def read_preparation(args: argparse.Namespace, dataset: Dataset) -> data.Preparation:
     """Return the preparation requested by the options."""
-    return data.preparation(dataset, standardize=args.standardize, log1p=args.log1p, pca=args.pca)
+    return data.preparation(dataset, **preparation_steps(args))
+
+
+def preparation_steps(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the steps that the options request, as arguments of `data.preparation`."""
+    log1p = args.log1p or args.normalize_total
+    steps = {"standardize": args.standardize, "log1p": log1p, "pca": args.pca}
+    return steps | ({"normalize_total": True} if args.normalize_total else {})
 
 
 def existing(source: str) -> str:

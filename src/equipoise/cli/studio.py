@@ -7,7 +7,7 @@ from typing import Any
 
 from ..data import DATASETS
 from .option_values import integer
-from .options import STDIN, add_data, add_verb, read_data
+from .options import STDIN, add_data, add_verb, preparation_steps, read_data
 from .outputs import require_bokeh
 
 EXAMPLES = """\
@@ -51,10 +51,11 @@ def python_code(args: argparse.Namespace) -> str:
     """
     if args.data == STDIN:
         return "# X is the table that was read from standard input"
-    columns = {"columns": args.columns, "label": args.label, "id": args.id}
+    columns = {"columns": args.columns, "label": args.label, "id": args.id, "transpose": args.transpose or None}
+    columns |= {"use_rep": args.use_rep, "layer": args.layer}
     chosen = "".join(f", {name}={value!r}" for name, value in columns.items() if value is not None)
     read = f"data.load({args.data!r})" if args.data in DATASETS else f"data.read({args.data!r}{chosen})"
-    steps = {"standardize": args.standardize, "log1p": args.log1p, "pca": args.pca}
+    steps = preparation_steps(args)
     given = "".join(f", {name}={value!r}" for name, value in steps.items() if value)
     if not given:
         return f"X = {read}.X"

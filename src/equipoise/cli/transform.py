@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from typing import Any
 
 from .._plural import plural
 from ..progress import shown
+from .annotated_output import annotated_output
 from .console import Console
-from .options import add_source, add_verb, read_source
+from .options import add_source, add_verb, keep_columns, read_source
 from .outputs import add_outputs, choose_outputs, report_written
 from .saved_model import load_model
 from .write_map import write_outputs
@@ -31,14 +33,19 @@ def add(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the method, place the rows and write the map."""
     model = load_model(args.model)
-    method, dataset = model.method, model.preparation.apply(read_source(args, model.columns))
+    method, dataset = model.method, keep_columns(read_source(args, model.columns), args.keep)
+    dataset = model.preparation.apply(dataset)
     outputs = choose_outputs(args, dataset.name)
+    into = annotated_output(args, outputs, method, dataset.X.shape[0], is_prepared=True)
     console = Console(sys.stderr if outputs.map is None else sys.stdout)
     kind = type(method).__name__
     with shown():
         Y = method.transform(dataset.X)
+    write = None if into is None else partial(into.write, method=method)
     geometry = getattr(method, "geometry_", None)
-    write_outputs(outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_, geometry=geometry)
+    write_outputs(
+        outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_, geometry=geometry, write=write
+    )
     console.print(f"{dataset.name}: {plural(len(Y), 'row')} placed among {len(method.embedding_):,}; {kind}")
     report_written(outputs.files, console.print)
     return 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from .. import data
@@ -15,17 +18,23 @@ from .pictures import Drawing, render
 
 
 def write_outputs(
-    outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None, geometry: Any = None
+    outputs: Outputs,
+    Y: Array,
+    dataset: Dataset,
+    title: str,
+    over: Array | None = None,
+    geometry: Any = None,
+    write: Callable[[Path, Array], None] | None = None,
 ) -> None:
     """Write the map Y (n, d) and its plots; if the map `over` (m, d) is given, plots show it in grey under Y.
 
-    `geometry` is the space of the map; flat if None.
+    `geometry` is the space of the map; flat if None. `write`, if given, writes the file of the map.
     """
     if outputs.map is None:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
     else:
         outputs.map.parent.mkdir(parents=True, exist_ok=True)
-        data.write_map(outputs.map, Y, dataset)
+        (write or partial(data.write_map, dataset=dataset))(outputs.map, Y)
     columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
     drawing = Drawing(Y, columns, class_column(columns, dataset), title, over=over, geometry=geometry)
     for path in outputs.pictures:

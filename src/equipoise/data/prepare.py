@@ -18,7 +18,7 @@ from .dataset import Dataset
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Preparation:
-    """Preprocessing of rows x: log(1 + x), then (x − shift)/scale, then Vᵀ(x − mean); each step is optional.
+    """Preprocessing of rows x: x·total/Σx, log(1 + x), (x − shift)/scale, Vᵀ(x − mean); each step is optional.
 
     Parameters
     ----------
@@ -30,6 +30,8 @@ class Preparation:
         Mean row after the preceding steps, subtracted before the projection on the principal directions.
     directions : array, shape (D, k), default=None
         The k principal directions, the columns of V.
+    total : float, default=None
+        The total to which each row is scaled first.
     """
 
     log1p: bool = False
@@ -37,9 +39,16 @@ class Preparation:
     scale: Array | None = None
     mean: Array | None = None
     directions: Array | None = None
+    total: float | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether there are no steps."""
+        return not self.log1p and self.total is None and self.scale is None and self.directions is None
 
     def __str__(self) -> str:
-        parts = ["log(1 + x)"] * self.log1p + ["standardised"] * (self.scale is not None)
+        parts = [] if self.total is None else [f"rows scaled to a total of {self.total:,.6g}"]
+        parts += ["log(1 + x)"] * self.log1p + ["standardised"] * (self.scale is not None)
         if self.directions is not None:
             parts.append(plural(self.directions.shape[1], "principal component"))
         return ", ".join(parts) or "unchanged"
@@ -57,8 +66,7 @@ class Preparation:
                     f"{dataset.name} has {plural(X.shape[1], 'column')}, but the preparation was fitted to {len(part)};"
                     " pass the same columns"
                 )
-        if self.log1p:
-            _check_counts(X, columns)
+        self.check(X, columns)
         X = self._scaled(X)
         if self.directions is None or self.mean is None:
             return replace(dataset, X=X, columns=columns)
@@ -66,8 +74,17 @@ class Preparation:
             X = np.asarray(X @ self.directions) - self.mean @ self.directions
         return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])))
 
+    def check(self, X: Matrix, columns: tuple[str, ...]) -> None:
+        """Raise if X contains a negative value and a step needs counts."""
+        for step in ["normalize_total"] * (self.total is not None) + ["log1p"] * self.log1p:
+            _check_counts(X, columns, step)
+
     def _scaled(self, X: Matrix) -> Matrix:
-        """Apply the steps before the principal components: log(1 + X), shift and scale."""
+        """Apply the steps before the principal components: totals, log(1 + X), shift and scale."""
+        if self.total is not None:
+            totals = _totals(X)
+            factors = self.total / np.where(totals == 0, 1.0, totals)  # a row of zeros stays as it is
+            X = sparse.csr_matrix(sparse.diags(factors) @ X) if sparse.issparse(X) else X * factors[:, None]
         if self.log1p:
             X = X.log1p() if sparse.issparse(X) else np.log1p(X, dtype=np.float64)
         if self.scale is None:
@@ -81,8 +98,14 @@ class Preparation:
         return Z
 
 
-def prepare(dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None) -> Dataset:
-    """Return a preprocessed copy of a data set; the steps are applied in the order log1p, standardize, pca.
+def prepare(
+    dataset: Dataset,
+    standardize: bool = False,
+    log1p: bool = False,
+    pca: int | None = None,
+    normalize_total: bool = False,
+) -> Dataset:
+    """Return a preprocessed copy of a data set; the order of steps is normalize_total, log1p, standardize, pca.
 
     Parameters
     ----------
@@ -94,12 +117,19 @@ def prepare(dataset: Dataset, standardize: bool = False, log1p: bool = False, pc
         Replace counts x by log(1 + x).
     pca : int, default=None
         Number of principal components to keep.
+    normalize_total : bool, default=False
+        Scale each row to the median of the rows' totals, without rows of zeros: counts of genes in cells become
+        independent of how deeply a cell was sequenced.
     """
-    return preparation(dataset, standardize, log1p, pca).apply(dataset)
+    return preparation(dataset, standardize, log1p, pca, normalize_total).apply(dataset)
 
 
 def preparation(
-    dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None
+    dataset: Dataset,
+    standardize: bool = False,
+    log1p: bool = False,
+    pca: int | None = None,
+    normalize_total: bool = False,
 ) -> Preparation:
     """Return the preprocessing that `prepare` applies to a data set, for use on other rows.
 
@@ -110,13 +140,12 @@ def preparation(
             f"pca={pca} is out of range for a table of shape {dataset.X.shape}; use an integer from 1 to"
             f" {min(dataset.X.shape)}"
         )
-    for name, flag in (("standardize", standardize), ("log1p", log1p)):
+    for name, flag in (("standardize", standardize), ("log1p", log1p), ("normalize_total", normalize_total)):
         if not isinstance(flag, bool | np.bool_):
             raise ValueError(f"{name} must be True or False, got {flag!r}")
     check_finite(dataset.X, "X", dataset.columns or None, power=2)
-    if log1p:
-        _check_counts(dataset.X, dataset.columns)
-    steps = Preparation(bool(log1p))
+    steps = Preparation(bool(log1p), total=_median_total(dataset.X) if normalize_total else None)
+    steps.check(dataset.X, dataset.columns)
     if standardize:
         shift, scale = _moments(steps._scaled(dataset.X))
         steps = replace(steps, shift=shift, scale=scale)
@@ -126,13 +155,26 @@ def preparation(
     return steps
 
 
-def _check_counts(X: Matrix, columns: tuple[str, ...]) -> None:
+def _totals(X: Matrix) -> Array:
+    """Return the sum of each row."""
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+
+
+def _median_total(X: Matrix) -> float:
+    """Return the median of the sums of the rows that are not all zero; 1 if all are."""
+    totals = _totals(X)
+    return float(np.median(totals[totals != 0])) if totals.any() else 1.0
+
+
+def _check_counts(X: Matrix, columns: tuple[str, ...], step: str) -> None:
     """Raise if X contains a negative value."""
     values = X.data if sparse.issparse(X) else X.ravel()
     if values.size and values.min() < 0:
         i, j = entry_place(X, int(np.argmax(values < 0)))
         column = repr(columns[j]) if columns else j
-        raise ValueError(f"log1p requires nonnegative values, but row {i}, column {column} is {X[i, j]:g}; omit log1p")
+        raise ValueError(
+            f"{step} requires nonnegative values, but row {i}, column {column} is {X[i, j]:g}; omit {step}"
+        )
 
 
 def _moments(X: Matrix) -> tuple[Array | None, Array]:

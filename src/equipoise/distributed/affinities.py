@@ -9,7 +9,6 @@ import numpy as np
 from .._types import Array, Matrix
 from ..affinities.fuzzy import fuzzy_union, memberships
 from ..affinities.perplexity import conditional_sparse, warn_saturated
-from ..arrays.csr import entry_rows, make_csr
 from ..neighbors.vectors import Graph
 from ..progress import stage
 from .group import Group
@@ -28,7 +27,7 @@ class NewNeighbors:
         That of the fitted rows.
     rows : array of shape (m, D)
         The new rows.
-    indices : array of int64, shape (m, k)
+    indices : array of int, shape (m, k)
         The positions of the nearest fitted rows, nearest first; ties by position.
     distances : array of float64, shape (m, k)
     """
@@ -40,21 +39,11 @@ class NewNeighbors:
 
 
 def squared_rows(found: RankNeighbors | NewNeighbors) -> Matrix:
-    """Return squared distances to neighbours as CSR (count, k), whose column j is the j-th neighbour.
+    """Return squared distances to neighbours as CSR (count, n), whose columns are positions, nearest first in each row.
 
     A row whose squares would overflow or underflow is divided by its own power of two.
     """
-    m, k = found.distances.shape
-    order = np.ascontiguousarray(np.broadcast_to(np.arange(k, dtype=np.int32), (m, k)))
-    return Graph(order, found.distances.copy()).into_squared(k)
-
-
-def by_position(found: RankNeighbors | NewNeighbors, A: Matrix) -> Matrix:
-    """Return A, CSR (count, k), as CSR (count, n): the column of the j-th neighbour becomes its position."""
-    k = found.indices.shape[1]
-    in_order = A.nnz == found.indices.size and bool((A.indices.reshape(found.indices.shape) == np.arange(k)).all())
-    columns = found.indices.ravel() if in_order else found.indices[entry_rows(A), A.indices]
-    return make_csr(A.data, columns, A.indptr, (A.shape[0], found.partition.n))
+    return Graph(found.indices, found.distances.copy()).into_squared(found.partition.n)
 
 
 def conditional_of_ranks(group: Group, found: RankNeighbors, perplexities: Array, n_threads: int) -> Matrix:
@@ -76,7 +65,7 @@ def conditional_of_ranks(group: Group, found: RankNeighbors, perplexities: Array
     first = int(group.all_reduce(np.array([affected.min(initial=found.partition.n)], np.int64), "min")[0])
     if count and group.rank == 0:
         warn_saturated(count, first, perplexities)
-    return by_position(found, P.astype(np.float32, copy=False))
+    return P.astype(np.float32, copy=False)
 
 
 def joint_of_ranks(group: Group, found: RankNeighbors, perplexities: Array, n_threads: int = 1) -> RankMatrix:
@@ -127,5 +116,5 @@ def fuzzy_union_of_ranks(group: Group, found: RankNeighbors, n_neighbors: int, n
     with group.stage("affinities"):
         D2 = squared_rows(found)
         W = memberships(D2, n_neighbors, np.float32, n_threads) if m else D2.astype(np.float32)
-        union = fuzzy_union(by_position(found, W), n_threads, lambda A, _: add_transpose(group, partition, A))
+        union = fuzzy_union(W, n_threads, lambda A, _: add_transpose(group, partition, A))
         return RankMatrix.of(group, partition, union)

@@ -62,13 +62,13 @@ class BatchSearch:
         self.group, self.own, self.k, self.count = group, own, k, count
 
     def search(self) -> tuple[Array, Array]:
-        """Return the positions (count, k), int64, of the neighbours of own rows, and their squared distances.
+        """Return the positions (count, k), int32, of the neighbours of own rows, and their squared distances.
 
         Neighbours are sorted by squared distance, in float64, and then by position. Points that other ranks own are
         fetched for one batch at a time; all ranks take part until the last has finished.
         """
         own, k = self.own.partition.own, self.k
-        indices, d2 = np.empty((own.stop - own.start, k), np.int64), np.empty((own.stop - own.start, k))
+        indices, d2 = np.empty((own.stop - own.start, k), np.int32), np.empty((own.stop - own.start, k))
         batches, advance = self._batches(), advance_callback()
         while True:
             batch = next(batches, None)
@@ -134,12 +134,13 @@ class BatchSearch:
             (indptr, np.concatenate(lists)),
             self_ids=self_ids.astype(np.int32),
         )
+        numbers = points.astype(np.int32)
         step = max(1, MEASURED // (32 * self.k + 8 * rows.shape[1]))
         for start in range(0, len(found), step):
             part = slice(start, start + step)
             d2 = self._measure(rows, self_ids[part], found[part])
             near_rows, out[1][part] = sorted_by_distance(found[part], d2)
-            out[0][part] = points[near_rows]
+            np.take(numbers, near_rows, out=out[0][part], mode="clip")
 
     def _measure(self, rows: Array, queries: Array, found: Array) -> Array:
         """Return the squared distances (m, k), float64, between rows[queries] and the rows `found` (m, k)."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..neighbors.cells import LISTED
 from ..neighbors.centres import Centres
 from .exchange import most_rounds, send
 from .group import Group
@@ -61,13 +62,13 @@ def near_order(points: Array) -> Array:
 
     The points are divided into halves along the line through two points far from each other, and the halves again.
     """
-    parts, order = [np.arange(len(points))], []
+    points, parts, order = points.astype(np.float64), [np.arange(len(points))], []
     while parts:
         part = parts.pop()
         if len(part) <= 2:
             order.append(part)
             continue
-        P = points[part].astype(np.float64)
+        P = points[part]
         first = P[_squared(P, P.mean(axis=0)).argmax()]
         last = P[_squared(P, first).argmax()]
         along = part[np.argsort((P * (last - first)).sum(axis=1), kind="stable")]
@@ -79,13 +80,21 @@ def _squared(P: Array, point: Array) -> Array:
     return np.square(P - point).sum(axis=1)
 
 
-def assign_cells(group: Group, source: Any, vectors: RowVectors, cells: RankCells, n_threads: int) -> Array:
-    """Read the table and return the cell, int32, of each row that this rank reads."""
-    table = Partition.of(group, source.shape[0])
-    result = np.zeros(table.count, np.int32)
+def listed_dtype(count: int) -> np.dtype[Any]:
+    """Return the type in which the numbers of `count` cells are stored."""
+    return np.dtype(np.uint16 if count <= 2**16 else np.int32)
+
+
+def list_cells(group: Group, source: Any, vectors: RowVectors, cells: RankCells, n_threads: int) -> Array:
+    """Read the table and return the cells (m, `LISTED`) nearest to each row that this rank reads, nearest first.
+
+    The first is the cell of the row. There are fewer columns if there are fewer cells.
+    """
+    table, width = Partition.of(group, source.shape[0]), min(LISTED, cells.count)
+    result = np.zeros((table.count, width), listed_dtype(cells.count))
     for run in table.runs(8 * source.shape[1], READ) if cells.count > 1 else []:
         unit = vectors.unit(read_rows(source, run), n_threads)
-        result[run.start - table.own.start : run.stop - table.own.start] = cells.nearest(unit, 1)[:, 0]
+        result[run.start - table.own.start : run.stop - table.own.start] = cells.nearest(unit, width)
     return result
 
 
@@ -104,8 +113,8 @@ def position_rows(group: Group, cell: Array, count: int) -> tuple[Array, Array]:
     return positions, starts
 
 
-def send_to_owners(group: Group, source: Any, positions: Array, rows: Array) -> Array:
-    """Read the table and send each row to the rank that owns its position.
+def send_to_owners(group: Group, source: Any, positions: Array, listed: Array, rows: Array) -> tuple[Array, Array]:
+    """Read the table and send each row, with the cells listed for it, to the rank that owns its position.
 
     Parameters
     ----------
@@ -113,6 +122,8 @@ def send_to_owners(group: Group, source: Any, positions: Array, rows: Array) -> 
     source : RowSource
     positions : array of int64
         The position of each row that this rank reads.
+    listed : array of shape (m, ...)
+        Its nearest cells.
     rows : array of shape (count, D)
         Filled with the rows that this rank owns, in the order of positions.
 
@@ -120,16 +131,19 @@ def send_to_owners(group: Group, source: Any, positions: Array, rows: Array) -> 
     -------
     ids : array of int64, shape (count,)
         The index in the table of each row of `rows`.
+    near : array of shape (count, ...)
+        The cells listed for each row of `rows`.
     """
     table, D = Partition.of(group, source.shape[0]), source.shape[1]
-    ids, first = np.empty(table.count, np.int64), table.own.start
+    ids, first, near = np.empty(table.count, np.int64), table.own.start, np.empty_like(listed)
     runs = table.runs(8 * D, READ)
     for r in range(most_rounds(group, len(runs))):
         run = runs[r] if r < len(runs) else slice(first, first)
         X = read_rows(source, run) if r < len(runs) else np.empty((0, D), stored_dtype(source))
-        at = positions[run.start - first : run.stop - first]
-        numbers = np.arange(run.start, run.stop)
-        where, found, number = send(group, table.owner(at), [at, X, numbers])
+        part = slice(run.start - first, run.stop - first)
+        at, numbers = positions[part], np.arange(run.start, run.stop)
+        where, found, number, cells = send(group, table.owner(at), [at, X, numbers, listed[part]])
         rows[where - first] = found
         ids[where - first] = number
-    return ids
+        near[where - first] = cells
+    return ids, near

@@ -10,7 +10,6 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
-from ..neighbors.cells import LISTED
 from ..neighbors.panels import Members
 from ..neighbors.recall import reach_for_recall
 from .cell_order import RankCells
@@ -19,7 +18,7 @@ from .partition import Partition
 from .row_vectors import RowVectors
 
 NONE = np.iinfo(np.int32).max  # rank seen from no row
-LISTED_ROWS = 2**15  # rows whose nearest cells are listed at a time; chosen
+LISTED_ROWS = 2**15  # rows whose cells are ranked at a time; chosen
 RANKED = 2**24  # ranks of cells computed at a time, 64 MB
 
 
@@ -34,14 +33,23 @@ class OwnCells:
     cells : RankCells
     starts : array of int64, shape (cells.count + 1,)
         The position at which each cell starts.
+    listed : array of int, shape (count, m)
+        The cells nearest to each of these rows, nearest first.
     vectors : RowVectors
     n_threads : int
     """
 
     def __init__(
-        self, partition: Partition, rows: Array, cells: RankCells, starts: Array, vectors: RowVectors, n_threads: int
+        self,
+        partition: Partition,
+        rows: Array,
+        cells: RankCells,
+        starts: Array,
+        listed: Array,
+        vectors: RowVectors,
+        n_threads: int,
     ):
-        self.partition, self.rows, self.cells, self.starts = partition, rows, cells, starts
+        self.partition, self.rows, self.cells, self.starts, self._listed = partition, rows, cells, starts, listed
         self.vectors, self.n_threads = vectors, n_threads
         self._shared: dict[int, Array] = {}
 
@@ -99,7 +107,7 @@ class OwnCells:
         """
         first, last = (int(c) for c in self.cell_of(np.array([positions.start, positions.stop - 1])))
         indptr, indices = np.empty(self.cells.count + 1, np.int64), np.empty(0, np.int32)
-        lists = self._lists(self.unit(positions), self.cell_of(np.arange(positions.start, positions.stop)))
+        lists = self._lists(np.arange(positions.start, positions.stop))
         for _ in range(2):  # the first call counts
             _core.cells_in_reach(*lists, count, least, indptr, indices, self.n_threads)
             indices = indices if indices.size else np.empty(indptr[-1], np.int32)
@@ -125,17 +133,17 @@ class OwnCells:
         positions = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
         for at in range(0, len(positions), LISTED_ROWS):
             part = positions[at : at + LISTED_ROWS]
-            cell = self.cell_of(part)
-            lists = self._lists(self.vectors.unit(self.rows[part - own.start], self.n_threads), cell)
-            seeing = np.flatnonzero((cells >= cell[0]) & (cells <= cell[-1]))
+            lists = self._lists(part)
+            seeing = np.flatnonzero((cells >= self.cell_of(part[:1])) & (cells <= self.cell_of(part[-1:])))
             found = np.empty((len(seeing), self.cells.count), np.int32)
             _core.cell_ranks(*lists, cells[seeing].astype(np.int32), found, self.n_threads)
             ranks[seeing] = np.minimum(ranks[seeing], found)
         return ranks
 
-    def _lists(self, unit: Array, cell: Array) -> tuple[Array, Array, _core.Csr, Array]:
-        listed = self.cells.nearest(unit, min(LISTED, self.cells.count))
-        members = Members(cell, self.cells.count)
+    def _lists(self, positions: Array) -> tuple[Array, Array, _core.Csr, Array]:
+        """Return what the core needs to rank cells as seen by the own rows at some positions."""
+        listed = self._listed[positions - self.partition.own.start].astype(np.int32, copy=False)
+        members = Members(self.cell_of(positions), self.cells.count)
         return self.cells.points, listed, members.csr, self.starts
 
 

@@ -68,7 +68,7 @@ def fetch(group: Group, partition: Partition, own: Array, positions: Array) -> A
     result = np.empty((len(positions), *own.shape[1:]), own.dtype)
     cuts = np.searchsorted(positions, partition.bounds)
     mine = slice(cuts[partition.rank], cuts[partition.rank + 1])
-    result[mine] = own[positions[mine] - partition.own.start]
+    np.take(own, positions[mine] - partition.own.start, axis=0, out=result[mine], mode="clip")
     if group.size == 1:
         return result
     step = max(1, ROUND // (group.size * max(1, row_bytes([own]))))

@@ -1,7 +1,8 @@
 """Find the k nearest neighbours of every row of a table whose rows are divided among ranks.
 
 The table is read three times, a part of it by each rank. The first pass finds the mean and the extent of the vectors,
-and random rows on which every rank trains the same k-means centres (survey.py); the second assigns each row to a cell;
+and random rows on which every rank trains the same k-means centres (survey.py); the second lists the cells near to each
+row, the nearest of which is its own;
 the third sends each row to the rank that owns its position in the order of cells (cell_order.py). Then each rank
 compares its rows with the rows of nearby cells, which it fetches from their owners in batches (batch_search.py). The
 result is the same, to the last bit, for any number of ranks and threads.
@@ -25,7 +26,7 @@ from ..neighbors.centres import TRAINING
 from ..neighbors.recall import SAMPLE, estimate_recall
 from ..neighbors.search import EXACT_WORK, MIN_RECALL, check_n_threads
 from .batch_search import MEASURED, BatchSearch, batch_points, point_bytes
-from .cell_order import RankCells, assign_cells, position_rows, send_to_owners
+from .cell_order import RankCells, list_cells, listed_dtype, position_rows, send_to_owners
 from .cell_reach import LISTED_ROWS, OwnCells
 from .exchange import ROUND
 from .group import Group
@@ -45,7 +46,7 @@ class RankNeighbors:
         Which positions each rank owns.
     ids : array of int64, shape (count,)
         The index in the table of the row at each own position.
-    indices : array of int64, shape (count, k)
+    indices : array of int32, shape (count, k)
         The positions of the neighbours of each own row, nearest first; ties by position.
     distances : array of float64, shape (count, k)
         The distances to them.
@@ -139,13 +140,14 @@ def _find(
     seen = survey(group, source, vectors, 0 if exact else TRAINING * count, 0 if exact else SAMPLE)
     cells = RankCells(group, vectors.unit(seen.training, n_threads), count, n_threads)
     seen.free_training()
-    positions, starts = position_rows(group, assign_cells(group, source, vectors, cells, n_threads), cells.count)
+    listed = list_cells(group, source, vectors, cells, n_threads)
+    positions, starts = position_rows(group, listed[:, 0], cells.count)
     partition = Partition.of(group, n)
     rows = empty_rows((partition.count, D), stored_dtype(source), row_memory)
-    ids = send_to_owners(group, source, positions, rows)
+    ids, listed = send_to_owners(group, source, positions, listed, rows)
     at = _positions_of(group, seen.measured_ids, positions)
     del positions
-    own = OwnCells(partition, rows, cells, starts, vectors, n_threads)
+    own = OwnCells(partition, rows, cells, starts, listed, vectors, n_threads)
     own.share_ranks(group)
     if exact:
         indices, d2 = BatchSearch(group, own, k, 1).search()
@@ -208,8 +210,11 @@ def search_memory(n: int, D: int, k: int, size: int, itemsize: int = 8) -> int:
     """
     own, row, exact = int(np.diff(Partition(n, size).bounds).max()), D * itemsize, float(n) * n * D <= EXACT_WORK
     training = 0 if exact else min(n, int(TRAINING * CELLS * sqrt(n))) * (row + 12 * D)
+    cells = 1 if exact else int(CELLS * sqrt(n))
+    near, measured = min(LISTED, cells), 0 if exact else min(n, SAMPLE) * (row + 8 * D)
     listed, points = min(own, LISTED_ROWS), n if exact else min(n, batch_points(D, itemsize))
-    batch = points * point_bytes(D, itemsize) + listed * (4 * k + 4 * LISTED + 8 * D)
+    batch = points * point_bytes(D, itemsize) + listed * (4 * k + 4 * near + 8 * D) + measured
     batch += 3 * min(MEASURED, own * (32 * k + 8 * D)) + (2 * ROUND if size > 1 else 0)
+    near *= listed_dtype(cells).itemsize
     moved = 4 * min(READ, 8 * D * own) + (4 * ROUND if size > 1 else 0)
-    return max(training, own * (row + 28) + moved, own * (row + 8 + 16 * k) + batch)
+    return max(training, own * (row + 28 + 2 * near) + moved, own * (row + 8 + near + 12 * k) + batch)

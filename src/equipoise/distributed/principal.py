@@ -11,7 +11,7 @@ import numpy as np
 from .._types import Array
 from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer
-from ..linalg.pca import JITTER, on_one_blas_thread, top_eigenvectors
+from ..linalg.pca import JITTER, one_blas_thread, top_eigenvectors
 from ..linalg.row_products import multiply_rows
 from .group import Group
 from .partition import MOST_BLOCKS, Partition
@@ -116,14 +116,13 @@ def principal_axes(group: Group, source: Any, m: int, n_threads: int = 1) -> Pri
     not depend on the numbers of ranks and threads. Rank 0 computes the eigenvectors.
     """
     (n, D), vectors = source.shape, RowVectors("euclidean", source.shape[1])
-    with group.stage("principal axes"):
+    with group.stage("principal axes"), one_blas_thread():
         survey(group, source, vectors, 0, 0)
         total = ExactSum((D, D), n)
         table = Partition.of(group, n)
         for run in table.runs(8 * D, READ):
             Z = (read_rows(source, run) - vectors.center) / vectors.scale
 
-            @on_one_blas_thread
             def add(start: int, Z: Array = Z) -> None:
                 block = Z[start : start + table.block]
                 total.add(block.T @ block)
@@ -135,7 +134,6 @@ def principal_axes(group: Group, source: Any, m: int, n_threads: int = 1) -> Pri
     return PrincipalAxes(vectors.center, vectors.scale, axes, variances)
 
 
-@on_one_blas_thread
 def _eigenvectors(G: Array, m: int) -> tuple[Array, Array]:
     values, axes = top_eigenvectors(G, m)
     return np.maximum(values, 0.0), np.ascontiguousarray(axes)
@@ -193,8 +191,9 @@ def principal_map(group: Group, partition: Partition, rows: Array, d: int, seed:
     n_threads : int, default=1
     """
     found = principal_axes(group, OwnRows(partition, rows), min(d, *rows.shape[1:], partition.n), n_threads)
-    Y = np.zeros((partition.count, d))
-    for part in partition.own_blocks():
+    Y, first = np.zeros((partition.count, d)), partition.own.start
+    for run in partition.runs(8 * rows.shape[1], READ):
+        part = slice(run.start - first, run.stop - first)
         Y[part, : found.axes.shape[1]] = found.scores(rows[part]) / found.scale
     centered = Y[:, 0] - partition.mean(group, Y[:, 0])
     spread = float(np.sqrt(partition.mean(group, np.square(centered))))

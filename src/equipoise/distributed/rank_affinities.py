@@ -21,7 +21,7 @@ from ..methods.umap import UMAP
 from ..neighbors.search import MIN_RECALL
 from ..neighbors.vectors import is_euclidean
 from ..objectives import DoubleKernelLLE, Objective
-from .affinities import NewNeighbors, by_position, conditional_of_ranks, fuzzy_union_of_ranks, squared_rows
+from .affinities import NewNeighbors, conditional_of_ranks, fuzzy_union_of_ranks, squared_rows
 from .group import Group
 from .halo import Halo
 from .neighbors import RankNeighbors
@@ -132,7 +132,7 @@ class Joint:
         D2 = squared_rows(found)
         if len(found.rows):
             D2 = conditional_sparse(D2, self.perplexities, np.float64, n_threads)[0]
-        return by_position(found, D2)
+        return D2
 
     def _sums(self, found: RankNeighbors, shared: SharedMap) -> tuple[Matrix, Matrix]:
         """Return the own rows of the conditional affinities P and of P + Pᵀ."""
@@ -174,7 +174,7 @@ class FuzzyUnion:
         D2 = squared_rows(found)
         if len(found.rows):
             D2 = memberships(D2, found.indices.shape[1] + 1, np.float64, n_threads)
-        return by_position(found, D2)
+        return D2
 
 
 class Reconstruction:

@@ -15,6 +15,7 @@ from ..methods.embedding import Embedding
 from ..methods.estimator import report_remaining_gain
 from ..methods.fit_plan import FitPlan
 from ..optimize.rules import GradientDescent, Momentum
+from ..saving.checkpoint import fingerprint
 from .current import current_group
 from .exact_scan import OwnVectors
 from .group import Group
@@ -27,6 +28,7 @@ from .rank_engine import RankGrid
 from .rank_map import RankMap
 from .rank_problem import SharedProblem, check_geometry, shared_geometry
 from .rank_spectral import eigenmap
+from .row_source import RowSource
 from .row_sources import open_rows
 from .row_vectors import check_metric_of_ranks
 from .shared_map import SharedMap
@@ -92,6 +94,7 @@ def fit(
     parameters = {name: value for name, value in method.get_params(deep=False).items() if name not in MAY_DIFFER}
     group.require_equal("the method", repr(type(method)(**parameters)))
     group.require_equal("the shape of the table", [n, D])
+    _require_same_rows(group, source)
     reduced = None if n_columns is None else Principal(group, source, n_columns, plan.n_threads)
     table: Any = source if reduced is None else reduced
     found = find_neighbors(
@@ -139,6 +142,15 @@ def check_fit(method: Any, n: int) -> tuple[FitPlan, Recipe]:
     if not (method.random_state is None or is_integer(method.random_state)):
         raise ValueError(f"random_state must be an integer or None over ranks, got {method.random_state!r}")
     return plan, recipe(method, n)
+
+
+def _require_same_rows(group: Group, source: RowSource) -> None:
+    """Raise ValueError that names the ranks if they have opened tables with other values; three rows are compared."""
+    if group.size > 1:
+        with group.stage("opening the table"):
+            compared = sorted({0, source.shape[0] // 2, source.shape[0] - 1})
+            rows = [np.ascontiguousarray(source.read(i, i + 1)) for i in compared]
+            group.require_equal(f"the content of the table (hash of rows {compared})", fingerprint(*rows))
 
 
 def _shared_seed(method: Embedding, group: Group) -> int:

@@ -13,9 +13,10 @@ from ..arrays.namespace import is_auto
 from ..data import as_array, is_neighbors
 from ..data.checks import maps
 from ..data.checks.missing_labels import first_missing_label
-from ..inputs import Input, Table, is_space, make_input
+from ..inputs import Input, MixedTable, Table, is_space, make_input
+from ..mixed import Blocks, Mixed
 from ..neighbors import Graph
-from ..neighbors.vectors import is_euclidean
+from ..neighbors.vectors import is_euclidean, is_mixed
 from .curved_map import CurvedMap, describe_geometry
 
 K = 15  # neighbours in a report, if there are enough points; chosen
@@ -24,7 +25,9 @@ K = 15  # neighbours in a report, if there are enough points; chosen
 def metric_of(Y: Any) -> Any:
     """Return the metric of a fitted method; None for a bare map and for methods without one."""
     metric = getattr(getattr(Y, "method", Y), "metric", None) if hasattr(Y, "embedding_") else None
-    return metric if isinstance(metric, str) or callable(metric) else None  # scikit-learn's MDS has metric=True
+    return (
+        metric if isinstance(metric, str | Mixed | Blocks) or callable(metric) else None
+    )  # scikit-learn's MDS has metric=True
 
 
 def resolve_metric(metric: Any, Y: Any, X: Any) -> Any:
@@ -63,14 +66,20 @@ def check_pair(X: Any, Y: Any, metric: Any = None) -> tuple[Input, Table | Curve
     metric : str or callable, optional
         By default that of a fitted method Y, else "euclidean".
     """
-    X = as_array(X)
+    metric = resolve_metric(metric, Y, X)
+    X = read_data(X, metric)
     n = count_points(X)
     embedding = check_embedding(Y)
     if n != embedding.n:
         raise ValueError(
             f"X has {plural(n, 'point')} and Y has {embedding.n:,}; they must be the same points, in the same order"
         )
-    return check_data(X, resolve_metric(metric, Y, X)), embedding
+    return check_data(X, metric), embedding
+
+
+def read_data(X: Any, metric: Any) -> Any:
+    """Return data as an array or matrix in memory; a table of mixed columns as an input, so that it is read once."""
+    return make_input(X, metric, pairs=True) if is_mixed(metric) else as_array(X)
 
 
 def check_embedding(Y: Any) -> Table | CurvedMap:
@@ -103,7 +112,8 @@ def check_data(X: Any, metric: Any = "euclidean") -> Input:
     Raise ValueError if there are fewer than three points, if the distances of some pairs are missing, or if all rows of
     a dense table with Euclidean distances are equal.
     """
-    data = make_input(as_array(X), metric, pairs=True)
+    X = read_data(X, metric)
+    data = X if isinstance(X, MixedTable) else make_input(X, metric, pairs=True)
     _require_points(data.n, "X")
     if data.points is not None and not np.ptp(data.points, axis=0).any():
         raise ValueError(f"all {data.n:,} rows of X are equal, so there are no distances to compare; check the data")

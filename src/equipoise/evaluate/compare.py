@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.namespace import check_random_state
-from ..data import as_array
-from .checks import metric_of, resolve_metric
+from .checks import metric_of, read_data, resolve_metric
 from .given_map import in_geometries
 from .report import Report, measure_map
 from .report_table import as_html, as_text, comparison_rows
@@ -108,6 +107,7 @@ def compare(
     if not named:
         raise ValueError("`maps` is empty; pass at least one map, as in compare(X, {'t-SNE': Y})")
     metric = _common_metric(X, named) if metric is None else metric
+    X = read_data(X, metric)
     named = in_geometries(named, geometry)
     is_seed = isinstance(random_state, int | np.integer)
     seed = random_state if is_seed else check_random_state(random_state).randint(2**31 - 1)
@@ -132,7 +132,7 @@ def _common_metric(X: Any, named: Mapping[str, Any]) -> Any:
                 f"{first} and {name} were fitted with different metrics ({metrics[first]}; {other}); choose one for"
                 f" all, such as metric={metrics[first]!r}"
             )
-    return resolve_metric(None, None if first is None else named[first], as_array(X))
+    return resolve_metric(None, None if first is None else named[first], X)
 
 
 def _name_maps(maps: Sequence[Any]) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from .._plural import plural
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.namespace import is_integer
-from ..data import as_array
 from ..geometry import Geometry
 from ..inputs import Input
 from ..linalg.pca import on_one_blas_thread
-from .checks import check_pair, require_straight_lines, resolve_metric, resolve_n_neighbors
+from .checks import check_pair, read_data, require_straight_lines, resolve_metric, resolve_n_neighbors
 from .curved_map import sphere_geometry
 from .ranks import Neighborhoods
 
@@ -180,9 +179,9 @@ def local_isometry(
     >>> float(np.median(found.area).round(6)), float(np.median(found.anisotropy).round(6))
     (3.0, 3.0)
     """
-    X = as_array(X)
     require_straight_lines(Y)
     metric = resolve_metric(metric, Y, X)
+    X = read_data(X, metric)
     data, embedding = check_pair(X, Y, metric)
     k = resolve_n_neighbors(n_neighbors, data.n)
     sphere = sphere_geometry(Y)

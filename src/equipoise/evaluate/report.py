@@ -14,10 +14,9 @@ import numpy as np
 from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
-from ..data import as_array
 from ..geometry import Geometry
 from ..inputs import Input, is_space
-from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k, resolve_metric
+from .checks import K, check_labels, check_pair, is_euclidean_table, read_data, resolve_k, resolve_metric
 from .curved_map import CurvedMap, describe_geometry, sphere_geometry
 from .density import density_correlation
 from .distances import lowest_stress, shepard, stress
@@ -267,9 +266,9 @@ def measure_map(
     contains `n_jobs` and `random_state`.
     """
     random_state = sampling["random_state"]
-    X = as_array(X)
     gain, space, sphere = getattr(Y, "remaining_gain_", None), getattr(Y, "geometry_", None), sphere_geometry(Y)
     metric = resolve_metric(metric, Y, X)
+    X = read_data(X, metric)
     data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)

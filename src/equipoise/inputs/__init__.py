@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .base import Input
 from .make import AFFINITIES, METRICS, is_space, make_input
+from .mixed_table import MixedTable
 from .precomputed import Affinities, Distances, KernelMatrix
 from .space import FromSpace, InputSpace, SpaceLike
 from .sparse_table import SparseTable
@@ -23,6 +24,7 @@ __all__ = [
     "Input",
     "InputSpace",
     "KernelMatrix",
+    "MixedTable",
     "SpaceLike",
     "SparseTable",
     "Table",

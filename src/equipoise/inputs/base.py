@@ -42,6 +42,8 @@ class Input(ScaledDistances):
         If `sparse`, the recall of the search that found the known pairs; 1 if the search was exact or there was none.
     on_device : bool
         Whether the data is a PyTorch tensor (`DeviceTable`).
+    reads_frames : bool
+        Whether new rows are tables that may contain categories, dates and missing values.
     has_principal : bool
         Whether `principal` is available.
     metric : str, callable or None
@@ -57,6 +59,7 @@ class Input(ScaledDistances):
     sparse = False
     recall = 1.0
     on_device = False
+    reads_frames = False
     has_principal = True
     lookup: NeighborLookup | None = None
 

@@ -8,24 +8,20 @@ from functools import cache
 from typing import Any
 
 from .._suggest import did_you_mean
+from .other_libraries import differing_names
 
-# Names in scikit-learn, openTSNE, umap-learn and other libraries, and ours. Where there are two of ours, the first that
-# the method has is suggested.
+# Names in other libraries, and ours. Where there are two of ours, the first that the method has is suggested.
 FOREIGN: dict[str, tuple[str, ...]] = {
-    "angle": ("tol",),  # scikit-learn: the accuracy of the repulsion
+    **differing_names(),
     "dims": ("n_components",),
-    "dissimilarity": ("metric",),
     "distance": ("metric",),
-    "eigen_solver": ("solver",),
     "final_momentum": ("optimizer",),
     "initial_momentum": ("optimizer",),
     "initialization": ("init",),
     "lr": ("learning_rate",),
-    "max_iter": ("n_iter",),
     "max_iterations": ("n_iter",),
     "method": ("engine", "solver"),  # scikit-learn: method="exact"
     "metric_kwds": ("metric",),
-    "metric_params": ("metric",),
     "momentum": ("optimizer",),
     "n_dims": ("n_components",),
     "n_epochs": ("n_iter",),

@@ -26,15 +26,21 @@ from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
 from ..linalg.pca import openmp_threads
+from ..mixed.base import SQUARED, ColumnDistance
+from ..mixed.fit import fit_columns
+from ..mixed.nearest import nearest_rows
 from .cells import Cells, listed_for
 from .panels import QueryScan, scan
 from .sparse import SparseSearcher
 from .vectors import (
+    EuclideanVectors,
     Graph,
     Vectors,
     check_metric,
     check_metric_results,
     check_range,
+    is_mixed,
+    is_nan_euclidean,
     make_vectors,
     metric_parameters,
     smallest,
@@ -60,12 +66,14 @@ def nearest_neighbors(
     Parameters
     ----------
     X : array-like or sparse matrix, shape (n, D)
+        With metric="mixed" also a data frame or Arrow table, with categories, dates and missing values.
     k : int
         Number of neighbours, from 1 to n − 1.
     metric : str or callable, default="euclidean"
         "euclidean", "cosine", "correlation", "inner_product", "manhattan" and "chebyshev" are fast; other metrics of
-        scikit-learn and functions of two rows work too. For sparse X the metric must be "euclidean", "sqeuclidean",
-        "cosine", "inner_product", "manhattan" or a function.
+        scikit-learn and functions of two rows work too. "mixed", `equipoise.Mixed` and `equipoise.Blocks` compare
+        columns of several kinds, and "nan_euclidean" numbers with missing values (NaN), all exactly. For sparse X the
+        metric must be "euclidean", "sqeuclidean", "cosine", "inner_product", "manhattan" or a function.
     n_threads : int, default=1
         Number of threads; the result does not depend on it.
     min_recall : float, default=0.99
@@ -82,6 +90,8 @@ def nearest_neighbors(
         If X is not a table of finite numbers, if distances would overflow, if k or another parameter is out of range,
         or if the metric is unknown, is not defined for a row, or gives a distance that is negative or not finite.
     """
+    if is_mixed(metric):
+        return _nearest_of_mixed_rows(X, k, metric, n_threads)
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
     if not sparse.issparse(X):
@@ -90,9 +100,7 @@ def nearest_neighbors(
         raise ValueError(f"X has no columns: its shape is {X.shape}; pass a table (n, D) with D >= 1")
     require(min_recall, "min_recall", "between 0 and 1", lambda x: 0 <= x <= 1)
     check_n_threads(n_threads)
-    n = X.shape[0]
-    if not (is_integer(k) and 0 < k < n):
-        raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
+    _check_k(k, X.shape[0])
     if not (isinstance(metric, str) or callable(metric)):
         raise ValueError(f"metric must be the name of a metric or a function of two rows, got {metric!r}")
     if sparse.issparse(X):
@@ -103,13 +111,39 @@ def nearest_neighbors(
         raise ValueError('nearest_neighbors does not accept metric="precomputed"; pass a table and another metric')
     check_range(X, metric)
     check_metric(X, metric)
-    progress.stage("neighbours", n)
+    progress.stage("neighbours", X.shape[0])
     vectors = make_vectors(X, metric)
     if vectors is None:
         return _scan_by_metric(X, k, metric)
     indices, order, recall = _search(vectors, k, n_threads, min_recall)
     # The search uses float32; the distances, which determine the affinities, are computed again in float64.
     return Graph(indices, vectors.own_distances(indices, n_threads, order), recall)
+
+
+def _check_k(k: Any, n: int) -> None:
+    if not (is_integer(k) and 0 < k < n):
+        raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
+
+
+def _nearest_of_mixed_rows(X: Any, k: int, metric: Any, n_threads: int) -> Graph:
+    """Return the neighbours of the rows of a table by a distance over columns."""
+    check_n_threads(n_threads)
+    distance, codes = fit_columns(as_numbers(X) if is_nan_euclidean(metric) else X, metric)
+    _check_k(k, len(codes))
+    progress.stage("neighbours", len(codes))
+    return nearest_mixed(distance, codes, k, n_threads)
+
+
+def nearest_mixed(distance: ColumnDistance, codes: Array, k: int, n_threads: int) -> Graph:
+    """Return the neighbours of rows given as codes (n, C) by a distance over columns.
+
+    If all columns contribute squared differences, and none has a gap, the distance is Euclidean and so is the search.
+    """
+    if (distance.kinds == SQUARED).all() and not np.isnan(codes).any():
+        scaled = codes * np.sqrt(distance.weights)
+        indices, _, recall = _search(EuclideanVectors(scaled, "euclidean"), k, n_threads, MIN_RECALL)
+        return Graph(indices, distance.listed(codes, codes, indices, n_threads), recall)
+    return Graph(*nearest_rows(distance, codes, k, n_threads))
 
 
 def check_n_threads(n_threads: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...arrays.blocks import rows_per_block
 from ...arrays.csr import check_indices, entry_rows, make_csr
 from ...arrays.namespace import check_finite, column_label, entry_place, is_cupy, to_numpy
 from ...arrays.numbers import as_numbers
+from ...mixed.frame import require_size
 from ...neighbors import Graph
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.
@@ -37,7 +37,7 @@ def as_array(X: Any) -> Any:
         return _aligned(_unmasked(X))
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
         return _aligned(X)
-    _require_size(X)
+    require_size(X)
     if hasattr(X, "detach") and hasattr(X, "element_size"):
         return _from_tensor(X)
     if is_cupy(X):
@@ -64,17 +64,6 @@ def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> Array:
         more = f" and in {plural(len(masked) - 1, 'more entry', 'more entries')}" if len(masked) > 1 else ""
         raise ValueError(f"X is masked at {at}{more}; fill in the masked entries, or drop their rows")
     return X.data
-
-
-def _require_size(X: Any) -> None:
-    """Raise if X is a lazy table with an unknown number of rows."""
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    lazy = not hasattr(X, "shape") and hasattr(X, "collect")
-    if lazy or not all(isinstance(length, Integral) for length in shape):
-        raise ValueError(
-            f"X ({type(X).__name__}) has an unknown number of rows; compute X first: with X.collect() in polars, or"
-            " with X.compute_chunk_sizes() or X.to_dask_array(lengths=True) in dask"
-        )
 
 
 def _from_tensor(X: Any) -> Array:

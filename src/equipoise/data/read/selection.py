@@ -46,11 +46,15 @@ class Selection:
         Column of classes.
     id : str, default=None
         Column of row names.
+    use_rep, layer : str, default=None
+        The table of an AnnData file: a key of `obsm` or of `layers`; None for X.
     """
 
     columns: tuple[str, ...] | None = None
     label: str | None = None
     id: str | None = None
+    use_rep: str | None = None
+    layer: str | None = None
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -73,6 +77,8 @@ class Selection:
 
     def require_none(self, source: str, kind: str) -> None:
         """Raise if a column is selected from a file whose columns have no names."""
+        if part := self.use_rep or self.layer:
+            raise ValueError(f"{source}: {kind} has no table {quote(part)}; omit use_rep and layer")
         if self.named:
             raise UnknownColumn(
                 f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected; omit"
