@@ -232,7 +232,6 @@ def test_links_round_trip():
         ("changes=x:perplexity:3", "the iteration of a change in the link must be a non-negative integer"),
         ("changes=9:rest_3:rest", "must be sorted by iteration"),
         ("optimizer=adam", "unknown optimizer 'adam'; choose from momentum, dynamics, frictionless"),
-        ("active=1", "active=1 in the link must be less than the number of runs, 1"),
         ("color=mood", "unknown color 'mood' in the link"),
         ("seed=1&seed=2", "the link sets 'seed' twice"),
         ("x" * 20_000, "longer than 16000 characters"),
