@@ -19,6 +19,7 @@ PUBLIC_SIGNATURES = {
     "data.read.read",
     "evaluate.compare.compare",
     "evaluate.report.evaluate",
+    "views.notebook.widget.widget",
     "views.page.page",
     "views.plot.plot",
     "studio.server.serve.serve",

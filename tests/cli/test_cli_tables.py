@@ -98,14 +98,12 @@ def test_missing_values_of_numbers(messy, tmp_path, capsys, how, said, rows):
         assert method.embedding_.shape == (rows, 2)
 
 
-def test_a_column_that_hides_all_others_is_named(tmp_path, capsys):
-    rows = [f"{1000 + 7 * i},{i % 5},{i % 3}" for i in range(40)]
-    (tmp_path / "t.csv").write_text("\n".join(["id,x,y", *rows]) + "\n")
-    assert embed(tmp_path / "t.csv", *BRIEF, "--out", tmp_path / "y.csv") == 0
-    said = "dominant            'id' counts the rows and makes up 100.0% of the variance; --exclude 'id'"
-    assert said in capsys.readouterr().out
-    assert embed(tmp_path / "t.csv", "--exclude", "id", *BRIEF, "--out", tmp_path / "y.csv") == 0
-    assert "dominant" not in capsys.readouterr().out
+def test_text_and_gaps_are_copied_into_the_map(messy, tmp_path):
+    out = tmp_path / "map.csv"
+    assert embed(messy, "--metric", "mixed", "--keep", "city,age", *BRIEF, "--out", out) == 0
+    header, rows = read_csv(out)
+    assert {"city", "age"} <= set(header)
+    assert {row[header.index("city")] for row in rows} == {"Bern", "Oslo", ""}
 
 
 def test_parquet_files_keep_their_text(tmp_path):

@@ -17,10 +17,8 @@ from .._plural import plural
 from .._warn import UnfinishedWarning
 from ..arrays.namespace import is_auto
 from ..data import Dataset
-from ..data.dominant_columns import describe_dominant_column
 from ..data.read.selection import list_names
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
-from ..neighbors.vectors import is_euclidean
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from . import embed_ranks
@@ -31,9 +29,9 @@ from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
-from .options import add_data, add_verb
+from .options import STDIN, add_data, add_verb
 from .outputs import add_outputs, choose_outputs, join_names, report_written, writable
-from .read_table import Table, add_missing, read_table
+from .read_table import add_missing, read_table
 from .saved_model import save_model
 from .write_map import write_outputs
 
@@ -95,12 +93,15 @@ def run(args: argparse.Namespace) -> int:
         console = Console(sys.stderr if outputs.map is None else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
-        if columns and args.columns is None and Path(args.data).is_file():
+        if columns and args.columns is None and is_file(args):
             console.print(f"columns             {list_names(columns)}")
+            left_out = [name for name in dataset.extra if name not in columns and name not in table.said]
+            if left_out:
+                console.print(f"not embedded        {list_names(left_out)}")
         for note in table.notes:
             console.print(note)
-        if _is_numeric_file(args, table) and (said := describe_dominant_column(dataset)):
-            console.print(f"dominant            {said}")
+        for hint in table.hints if is_file(args) else ():
+            console.print(f"hint                {hint}")
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
@@ -140,10 +141,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _is_numeric_file(args: argparse.Namespace, table: Table) -> bool:
-    """Return whether DATA is a file of numbers that are compared in their own units."""
-    is_plain = table.preparation.is_identity and not table.preparation.gaps and isinstance(table.dataset.X, np.ndarray)
-    return is_plain and is_euclidean(table.metric) and Path(args.data).is_file()
+def is_file(args: argparse.Namespace) -> bool:
+    """Return whether the data are read from a file or from standard input, not bundled."""
+    return args.data == STDIN or Path(args.data).is_file()
 
 
 def read_checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..data import Dataset, Preparation, preparation
-from ..data.missing import drop_incomplete_rows, fill_values, is_frame_of_columns, keep_numbers
+from ..data.missing import drop_incomplete_rows, fill_values, is_frame_of_columns, keep_numbers, side_columns
+from ..data.read.selection import Selection
 from ..mixed import Mixed
 from ..mixed.gaps import describe_gaps
-from .options import preparation_steps, read_source
+from .hints import hints
+from .options import keep_columns, preparation_steps, read_source
 
 CHOICES = ("error", "distance", "mean", "median", "drop")
 COLUMNS = "mixed"  # the metric over columns of every kind, by name
@@ -21,7 +23,8 @@ COLUMNS = "mixed"  # the metric over columns of every kind, by name
 class Table:
     """The prepared data, their preparation, the metric, and lines that say what was done.
 
-    `columns` are the names of the columns that were read, before the preparation.
+    `columns` are the names of the columns that were read, before the preparation. `hints` say which columns may be
+    better treated in another way, and `said` names columns that are left out and mentioned in the notes.
     """
 
     dataset: Dataset
@@ -29,6 +32,8 @@ class Table:
     metric: Any
     columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
 
 def add_missing(verb: argparse.ArgumentParser) -> None:
@@ -54,7 +59,8 @@ def read_table(args: argparse.Namespace, metric: Any) -> Table:
     if missing == "error" and not is_columnwise(metric):
         source = read_source(args)
         steps = preparation(source, **preparation_steps(args))
-        return Table(steps.apply(source), steps, metric, source.columns)
+        advice = tuple(hints(source, metric, args.standardize))
+        return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, hints=advice)
     source = read_source(args, every_kind=True)
     notes: tuple[str, ...] = ()
     if missing == "drop":
@@ -64,7 +70,7 @@ def read_table(args: argparse.Namespace, metric: Any) -> Table:
         _refuse_steps(args, "--metric mixed compares columns in units of their ranges")
         metric = Mixed(missing=missing) if missing in ("mean", "median") else metric
         described = Mixed(missing=metric.missing if isinstance(metric, Mixed) else "distance").describe(source.X)
-        return Table(source, Preparation(), metric, source.columns, (*_aligned(described), *notes))
+        return Table(_keep(args, source), Preparation(), metric, source.columns, (*_aligned(described), *notes))
     return _numeric_table(args, source, missing, metric, notes)
 
 
@@ -72,7 +78,7 @@ def _numeric_table(
     args: argparse.Namespace, source: Dataset, missing: str, metric: Any, notes: tuple[str, ...]
 ) -> Table:
     """Return the numbers of a table, whose gaps are filled in or kept."""
-    left_out = ""
+    left_out, side = "", set(source.extra)
     if is_frame_of_columns(source.X):
         source, left_out = keep_numbers(source, args.columns)
     notes = ((f"left out            {left_out}",) if left_out else ()) + notes
@@ -90,7 +96,8 @@ def _numeric_table(
     else:
         how, steps = "", preparation(source, **preparation_steps(args))
     notes += (f"missing             {gaps}; {how}",) if gaps else ()
-    return Table(steps.apply(source), steps, metric, source.columns, notes)
+    said = tuple(name for name in source.extra if name not in side)
+    return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, said=said)
 
 
 def read_like(args: argparse.Namespace, columns: Sequence[str] | None, prepared: Preparation, metric: Any) -> Dataset:
@@ -99,7 +106,17 @@ def read_like(args: argparse.Namespace, columns: Sequence[str] | None, prepared:
     source = read_source(args, columns, every_kind=columnwise or prepared.gaps or prepared.fill is not None)
     if is_frame_of_columns(source.X) and not columnwise:
         source, _ = keep_numbers(source, columns)
-    return prepared.apply(source)
+    return prepared.apply(_keep(args, source))
+
+
+def _keep(args: argparse.Namespace, dataset: Dataset) -> Dataset:
+    """Return a data set that also has the columns of --keep among those that are copied into the map."""
+    names = getattr(args, "keep", None)
+    if names is None or not is_frame_of_columns(dataset.X):
+        return keep_columns(dataset, names)
+    chosen = dataset.columns if list(names) == ["all"] else [name for name in names if name not in dataset.extra]
+    Selection(tuple(chosen)).check(dataset.columns, dataset.name)
+    return replace(dataset, extra={**side_columns(dataset.X, chosen), **dataset.extra})
 
 
 def _refuse_steps(args: argparse.Namespace, reason: str) -> None:

@@ -50,6 +50,12 @@ def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     return replace(dataset, X=X, columns=tuple(chosen), extra=extra), said
 
 
+def side_columns(X: Any, names: Any) -> dict[str, Array]:
+    """Return columns of an Arrow table by name as columns that are not embedded."""
+    arrays = read_columns(X.select(list(names)))
+    return {name: _side_values(make_column(name, array)) for name, array in arrays.items()}
+
+
 def _side_values(column: Column) -> Array:
     """Return a column that is not embedded: numbers for dates and ranks, text for categories."""
     if not column.is_category:

@@ -13,6 +13,7 @@ from ..dataset import Dataset
 from .annotated import read_h5ad
 from .arrow_files import read_feather, read_parquet
 from .every_column import gather_columns
+from .excel import read_excel
 from .images import read_images
 from .matrix_market import read_matrix_market
 from .numpy_files import read_npy, read_npz
@@ -24,6 +25,8 @@ from .transpose import transpose as exchange_rows_and_columns
 from .zarr_store import is_zarr, read_zarr
 
 __all__ = ["READERS", "read"]
+
+SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 
 
 def read(
@@ -128,6 +131,8 @@ def _read(source: str | Path | BinaryIO, selection: Selection, is_oriented: bool
                     " its folder with features and barcodes, or set transpose=True (--transpose), to embed cells"
                 )
             return reader(path, selection)
+    if path.suffix.lower() in SPREADSHEETS:
+        raise ValueError(f"{path}: {path.suffix} files cannot be read; save the sheet as .xlsx or .csv")
     raise ValueError(
         f"{path}: unknown suffix; choose from {', '.join(READERS)}, or pass a Zarr store, a folder of images, or a"
         " folder of 10x Genomics"
@@ -167,6 +172,8 @@ READERS = {
     ".arrow": read_feather,
     ".mtx": read_matrix_market,
     ".mtx.gz": read_matrix_market,
+    ".xlsx": read_excel,
+    ".xlsm": read_excel,
     ".h5ad": read_h5ad,
     ".h5": read_10x_h5,
 }

@@ -15,6 +15,7 @@ import numpy as np
 from ..._types import Array
 from ..dataset import Dataset
 from ..formulas import unmark_formula
+from . import decimal_commas
 from .arrow_csv import parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, is_missing, is_number, to_finite
 from .growing import GrowingTable, SideColumn
@@ -60,6 +61,7 @@ class _TextTable:
     def __init__(self, lines: Lines, selection: Selection, delimiter: str | None):
         self.lines, self.source, self.selection = lines, lines.source, selection
         self.delimiter = delimiter or _most_frequent_delimiter(lines.first())
+        lines.convert(decimal_commas.converter(lines.block, self.delimiter, self.source))
         self.names: tuple[str, ...] = ()
         self.embedded: list[int] = []  # columns to embed
         self.others: dict[int, SideColumn] = {}
@@ -242,5 +244,7 @@ def _expected_rows(rows: int, stream_bytes: float, size: int) -> int:
 
 
 def _most_frequent_delimiter(line: bytes) -> str:
+    if decimal_commas.separates_numbers(line, b";"):  # 1,5;2,5;3,5 has more commas than semicolons
+        return ";"
     unquoted = b"".join(line.split(b'"')[::2])
     return max(DELIMITERS, key=lambda delimiter: unquoted.count(delimiter.encode()))
