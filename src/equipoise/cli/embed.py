@@ -98,10 +98,8 @@ def run(args: argparse.Namespace) -> int:
             left_out = [name for name in dataset.extra if name not in columns and name not in table.said]
             if left_out:
                 console.print(f"not embedded        {list_names(left_out)}")
-        for note in table.notes:
+        for note in (*table.notes, *(f"hint                {hint}" for hint in table.hints if is_file(args))):
             console.print(note)
-        for hint in table.hints if is_file(args) else ():
-            console.print(f"hint                {hint}")
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
