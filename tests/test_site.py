@@ -1,6 +1,7 @@
 """The pages of docs/: their Python blocks run in order, and the extensions that generate the site work."""
 
 import importlib
+import json
 import re
 import warnings
 from pathlib import Path
@@ -132,6 +133,20 @@ def test_formulas_are_rendered_as_mathml(extension):
     assert "<math" in text and "(7&#x27;)" in text and "tag" not in text and 'form="postfix"' in text
     with pytest.raises(ValueError, match=r"\\nothing is unknown to latex2mathml"):
         mathml.inline(r"a \nothing b")
+
+
+def test_published_versions_are_listed_from_new_to_old(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    versions = importlib.import_module("versions")
+    with pytest.raises(SystemExit, match="has no folder with docs"):
+        versions.main(tmp_path)
+    for name in ("0.9.2", "latest", "0.10.0", "draft"):
+        (tmp_path / name / "docs").mkdir(parents=True)
+        (tmp_path / name / "docs" / "index.html").touch()
+    (tmp_path / "0.11.0").mkdir()  # nothing in it
+    versions.main(tmp_path)
+    assert json.loads((tmp_path / "versions.json").read_text()) == ["latest", "0.10.0", "0.9.2"]
+    assert 'url=0.10.0/"' in (tmp_path / "index.html").read_text()
 
 
 def test_example_links_redirect_to_the_gallery(extension):

@@ -42,6 +42,7 @@ from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem
 from .saving.checkpoint import Checkpoint
 from .store import load, save
+from .views.notebook.widget import widget
 from .views.page import page
 from .views.plot import plot
 
@@ -102,4 +103,5 @@ __all__ = [
     "spaces",
     "stability",
     "sweep",
+    "widget",
 ]
