@@ -1,5 +1,8 @@
 """A model of the time of an iteration over ranks, fitted to measurements, and its prediction for many GPUs.
 
+    python benchmarks/rank_model.py benchmarks/results/ranks.json
+
+The file is what benchmarks/ranks.py saves; its page has these sections too.
 An iteration of a rank with E edges, m own points, a mesh of M nodes and h halo points takes
 
     T = e E + p m + c M + (reduction of 8 M bytes) + (exchange of 8 h bytes) + latency of all collectives,
@@ -9,7 +12,10 @@ because every rank convolves the whole mesh, which the ranks add up as int64, an
 
 from __future__ import annotations
 
+import argparse
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import common
@@ -203,3 +209,21 @@ def prediction_lines(found: Found) -> list[str]:
         "machine the reduction over InfiniBand takes longer than everything else. It would take a mesh that is divided",
         "among the ranks to use them.",
     ]
+
+
+def model_lines(found: Found) -> list[str]:
+    """Return the model fitted to measurements, and its prediction for GPUs."""
+    return [*CostModel.fitted(found).lines(found), "", *prediction_lines(found)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measurements", type=Path, help="JSON file that benchmarks/ranks.py has written")
+    saved = json.loads(parser.parse_args().measurements.read_text())
+    found: Found = {(n, size): records for n, size, records in saved["runs"]}
+    lines = common.header("The cost of ranks", saved["command"], saved["where"])
+    common.write([*lines, *model_lines(found)], None)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,11 +2,14 @@
 
     python benchmarks/ranks.py [--n 200000] [--ranks 1 2] [--iterations 150] [--repeats 3] [--decay 0.5]
                                [--out benchmarks/results/ranks.md]
+    python benchmarks/ranks.py --n 1000000 --ranks 1 2 4 8 16 --iterations 30 --repeats 1 --no-overhead --budget 480
 
 Each rank is a process with one thread on this machine; they communicate through gloo. The data are the mixtures of
 benchmarks/scaling.py. Strong scaling: n points on every number of ranks. Weak scaling: n points for each rank of the
 largest number, so that the points of a rank stay the same. The overhead is that of one rank over the plain engine with
-n_jobs=1, in turn. The model and its prediction for GPUs are in rank_model.py.
+n_jobs=1, in turn. All measurements are saved as JSON beside the page, for rank_model.py, which fits a model of the cost
+and predicts times on GPUs. The second command is for a machine with 16 cores and takes at most about 9 minutes:
+runs that would exceed the budget are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any
 
 import common
 import numpy as np
-from rank_model import CostModel, prediction_lines
+from rank_model import model_lines
 from rank_processes import run_ranks
 from rank_timers import PARTS, TALK, WORK, Timers, halo_shares, measure_collectives
 from scaling import mixture
@@ -145,9 +148,9 @@ def traffic_table(found: dict[tuple[int, int], list[dict[str, Any]]]) -> list[st
     return common.table(columns, rows)
 
 
-def overhead_table(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Return medians of the plain engine and of one rank, and their ratios."""
-    rows = []
+def overhead_table(runs: dict[str, list[dict[str, Any]]]) -> tuple[list[str], float]:
+    """Return medians of the plain engine and of one rank with their ratios, and that of whole fits by the clock."""
+    rows, ratios = [], {}
     for kind in ("clock", "processor"):
         for part, plainly, ranked in (
             ("build", ["build"], PARTS[:-1]),
@@ -158,13 +161,16 @@ def overhead_table(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
                 median(sum(record[kind][p] for p in parts) for record in runs[name])
                 for name, parts in (("plain", plainly), ("ranks", ranked))
             )
+            ratios[part, kind] = after / before
             rows.append([f"{part}, {kind}", f"{before:.2f}", f"{after:.2f}", f"{after / before:.3f}"])
-    return common.table(["part", "plain engine, s", "one rank, s", "ratio"], rows)
+    return common.table(["part", "plain engine, s", "one rank, s", "ratio"], rows), ratios["whole fit", "clock"]
 
 
 def overhead_lines(args: argparse.Namespace, overhead: dict[str, list[dict[str, Any]]]) -> list[str]:
+    lines, ratio = overhead_table(overhead)
     return [
-        f"## One rank and the plain engine, n = {args.n:,}", "", *overhead_table(overhead), "",
+        f"## One rank and the plain engine, n = {args.n:,}", "",
+        f"**A whole fit of one rank takes {ratio:.3f} of the time of the plain engine.**", "", *lines, "",
         f"Medians of {args.repeats} runs in turn, with n_jobs=1. The build is everything before the descent. Ranks",
         "search in other batches than the plain engine, which keeps all points in memory, and sum in fixed blocks.", "",
     ]  # fmt: skip
@@ -181,15 +187,16 @@ def measure_overhead(table: Path, n: int, args: argparse.Namespace) -> dict[str,
 
 
 def notes(args: argparse.Namespace) -> list[str]:
-    cores = os.cpu_count()
+    cores, largest = os.cpu_count(), max(args.ranks)
+    more = f"; more than {largest} ranks were not measured" if largest < 16 else ""
     return f"""
 `{NAME}` with n_iter={args.iterations} and engine="grid"; mixtures of 30 Gaussians in 50 dimensions
 (benchmarks/scaling.py, decay {args.decay:g}), float32, read from an NPY file through a memory map. Times of a part are
 those of the slowest rank, in the run with the median time of descent out of {args.repeats}; reading is done by the
 search and is not in the column of neighbours. **Efficiency** is time × ranks per point in the first row, divided by
 that of this row. Times of collectives include waiting for other ranks. The loss and the tolerance of the mesh, which
-are evaluated every 50 iterations, are part of an iteration. Only {cores} cores were available, all ranks were on one
-machine, and NCCL was not run: what more ranks, networks or GPUs would do is predicted, not measured.
+are evaluated every 50 iterations, are part of an iteration. All ranks were on one machine with {cores} cores{more},
+and NCCL was not run: what networks or GPUs would do is predicted, not measured.
 """.strip().splitlines()
 
 
@@ -213,28 +220,30 @@ def measure(args: argparse.Namespace) -> tuple[dict[Any, Any], dict[str, list[di
             each = (time.perf_counter() - start) / n if size == 1 else each  # of one rank, with its start
             parts = ", ".join(f"{part} {max(r['clock'][part] for r in found[n, size]):.2f}" for part in PARTS)
             print(f"n = {n:,}, {size} ranks: {found[n, size][0]['seconds']:.1f} s: {parts}", flush=True)
-            if args.save is not None:
-                args.save.write_text(json.dumps([[[*key], records] for key, records in found.items()]))
     return found, overhead
 
 
-def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any], overhead: Any) -> list[str]:
+def command_of(args: argparse.Namespace) -> str:
+    """Return the command that repeats the measurements."""
     command = f"python benchmarks/ranks.py --n {args.n} --ranks {' '.join(map(str, args.ranks))}"
     command += f" --iterations {args.iterations} --repeats {args.repeats} --decay {args.decay:g}"
     command += ("" if args.overhead else " --no-overhead") + (
         f" --budget {args.budget:g}" if args.budget < np.inf else ""
     )
+    return command
+
+
+def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any], overhead: Any) -> list[str]:
     per_rank = args.n // max(args.ranks)
     strong = {key: found[key] for key in ((args.n, p) for p in args.ranks) if key in found}
     weak = {key: found[key] for key in ((per_rank * p, p) for p in args.ranks) if key in found}
-    model = CostModel.fitted(found)
     return [
-        *common.header("Fits over ranks", command, where),
+        *common.header("Fits over ranks", command_of(args), where),
         *notes(args), "", "## Strong scaling", "", *scaling_table(strong),
         "", "## Weak scaling", "", *scaling_table(weak),
         "", "## Within an iteration, ms", "", *iteration_table(found),
         "", "## What a rank holds, and sends in an iteration", "", *traffic_table(found),
-        "", *(overhead_lines(args, overhead) if overhead else []), *model.lines(found), "", *prediction_lines(found),
+        "", *(overhead_lines(args, overhead) if overhead else []), *model_lines(found),
     ]  # fmt: skip
 
 
@@ -251,7 +260,6 @@ def main() -> None:
         "--budget", type=float, default=np.inf, help="seconds; runs that would take longer are left out"
     )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ranks.md"))
-    parser.add_argument("--save", type=Path, default=None, help="JSON file with all measurements")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child is not None:
@@ -259,6 +267,9 @@ def main() -> None:
     where = common.machine(1, ["equipoise", "numpy", "scipy", "torch"])
     found, overhead = measure(args)
     common.write(page(args, where, found, overhead), args.out)
+    runs = [[*key, records] for key, records in found.items()]
+    saved = {"command": command_of(args), "where": where, "runs": runs}
+    args.out.with_suffix(".json").write_text(json.dumps(saved) + "\n")
 
 
 if __name__ == "__main__":

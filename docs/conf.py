@@ -50,6 +50,17 @@ templates_path = ["templates"]
 html_additional_pages = {"index": "redirect.html"}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = [("versions.js", {"defer": "defer"})]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_theme = "furo"
 html_title = f"Equipoise {release}"
 html_copy_source = False

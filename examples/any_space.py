@@ -6,9 +6,10 @@ space. The figure shows four spaces, and a map of each below it, in the same col
 - a rolled-up sheet, as a triangle mesh. t-SNE of its geodesic distances unrolls it; t-SNE of its coordinates mixes the
   turns of the roll. Rings are vertices that were left out of the fit and placed by `transform`.
 - a maze, as a graph. t-SNE of path lengths: cells on both sides of a wall are far apart.
-- sequences of letters, as a matrix of Hamming distances, from a tree of mutations. UMAP finds the families.
+- sequences of letters, as a matrix of Hamming distances; they are the steps of mutations along the branches of a tree.
+  UMAP finds the tree. Colours are branches, grey the inner ones.
 - points on a sphere, with great-circle distances. Isomap needs three dimensions, with equal eigenvalues, and finds a
-  sphere again, seen from another side. In two dimensions it would project one half onto the other.
+  sphere again, here turned to show the same side. In two dimensions it would project one half onto the other.
 
 For the roll and the maze, the fraction of the 10 nearest neighbours along the surface or the paths that a map keeps is
 printed.
@@ -24,9 +25,12 @@ from scipy import sparse
 
 import equipoise as eq
 from equipoise.evaluate import neighbor_recall, one_nn_error
+from equipoise.procrustes import fit_similarity
 from equipoise.spaces import GraphGeodesic, MeshGeodesic, Precomputed, Restriction, Sphere
 from equipoise.views.isoline_drawing import draw_surface
 from equipoise.views.style import COLORS, LIGHT, hide_axes, new_figure
+
+INNER = ("0.15", "0.15", "0.6", "0.6", "0.6", "0.6")  # greys of the inner branches of the tree
 
 
 def main(folder):
@@ -64,7 +68,7 @@ def _roll(space_axes, map_axes, rng):
     space_axes.set_title("a mesh")
     map_axes.scatter(*Y.T, s=7, c=along[kept], cmap="viridis", linewidths=0)
     map_axes.scatter(*placed.T, s=34, facecolors="none", edgecolors=LIGHT.text, linewidths=1)
-    _title(map_axes, "t-SNE of geodesic distances")
+    _title(map_axes, "geodesic t-SNE; rings: new vertices")
 
 
 def _rolled_sheet(rows=9, columns=66):
@@ -116,24 +120,43 @@ def _random_maze(side, rng):
 
 
 def _sequences(space_axes, map_axes, rng):
-    letters, families = 300, 8
-    ancestor = rng.integers(4, size=letters)
-    parents = [_mutated(_mutated(ancestor, 0.35, rng) if f % 2 else ancestor, 0.25, rng) for f in range(families)]
-    family = np.repeat(np.arange(families), 60)
-    sequences = np.array([_mutated(parents[f], rng.uniform(0.05, 0.45), rng) for f in family])
+    from matplotlib.colors import to_rgb
+
+    sequences, branch = _grown_tree(rng)
     D = (sequences[:, None] != sequences).mean(axis=2)
     umap = eq.UMAP(random_state=0).fit(Precomputed(D))
-    space_axes.imshow(D, cmap="gray_r")
+    paint = np.array([to_rgb(color) for color in (*INNER, *COLORS[:8])])[branch]
+    strips = np.ones((len(D), 24, 3))
+    strips[:, :16] = paint[:, None]
+    gray = np.repeat(1 - D[:, :, None] / D.max(), 3, axis=2)
+    space_axes.imshow(np.hstack([strips, gray]), interpolation="nearest")
     space_axes.set_title("a matrix of distances between sequences")
-    map_axes.scatter(*umap.embedding_.T, s=12, c=[COLORS[f] for f in family], linewidths=0)
+    map_axes.scatter(*umap.embedding_.T, s=12, c=paint, linewidths=0)
     _title(map_axes, "UMAP of these distances")
-    error = one_nn_error(umap.embedding_, family)
-    print(f"sequences, UMAP: 1-NN family error {float(error):.1%}")
+    error = one_nn_error(umap.embedding_, branch)
+    print(f"sequences, UMAP: 1-NN branch error {float(error):.1%}")
 
 
-def _mutated(sequence, rate, rng):
-    """Return a sequence in which each letter is replaced by a random one at the given rate."""
-    return np.where(rng.random(len(sequence)) < rate, rng.integers(4, size=len(sequence)), sequence)
+def _grown_tree(rng, letters=300, rate=0.03, lengths=(20, 25, 35)):
+    """Return the sequences of a binary tree of mutations with eight leaves, and their branches.
+
+    Along a branch each sequence is the one before with some letters replaced. Branches 0 to 5 are the inner ones, and 6
+    to 13 those of the leaves.
+    """
+    sequences, branches = [], []
+
+    def grow(sequence, depth, number):
+        for child in (2 * number, 2 * number + 1):
+            last = sequence
+            for _ in range(lengths[depth]):
+                last = np.where(rng.random(letters) < rate, rng.integers(4, size=letters), last)
+                sequences.append(last)
+                branches.append(2 ** (depth + 1) - 2 + child)
+            if depth + 1 < len(lengths):
+                grow(last, depth + 1, child)
+
+    grow(rng.integers(4, size=letters), 0, 0)
+    return np.array(sequences), np.array(branches)
 
 
 def _globe(space_axes, map_axes, rng):
@@ -145,11 +168,10 @@ def _globe(space_axes, map_axes, rng):
     colors = (U + 1) / 2  # red, green and blue are the three coordinates
     seen = U[:, 1] < 0
     space_axes.scatter(U[seen, 0], U[seen, 2], s=22, c=colors[seen], linewidths=0)
-    space_axes.set_title("points on a sphere")
-    near = Y[:, 2] > 0
-    map_axes.scatter(*Y[near, :2].T, s=22, c=colors[near], linewidths=0)
-    for axes in (space_axes, map_axes):
-        axes.set_aspect("equal")
+    turned = fit_similarity(Y, U)(Y)
+    near = turned[:, 1] < 0
+    map_axes.scatter(turned[near, 0], turned[near, 2], s=22, c=colors[near], linewidths=0)
+    _title(space_axes, "points on a sphere")
     _title(map_axes, "Isomap of great-circle distances, in 3-D")
     radius = np.linalg.norm(Y, axis=1)
     print(

@@ -81,8 +81,8 @@ def test_readme_python_blocks_run(tmp_path, monkeypatch):
     namespace = {}
     for block in blocks:  # each block continues the previous one
         exec(compile(block.replace("[:500]", "[:80]"), "README.md", "exec"), namespace)
-    assert namespace["Y"].shape == (80, 2) and namespace["problem"].stopped == "callback"
-    assert (tmp_path / "map.png").stat().st_size > 10_000
+    assert namespace["Y"].shape == (80, 2) and namespace["new"].shape == (10, 2)
+    assert (tmp_path / "map.png").stat().st_size > 10_000 and (tmp_path / "digits.eqz").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """The pages of docs/: their Python blocks run in order, and the extensions that generate the site work."""
 
 import importlib
+import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +35,15 @@ def python_blocks(page):
 def test_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": page.stem}
-    for line, block in python_blocks(page):  # each continues the previous one; errors name the line of the page
-        exec(compile("\n" * line + block, str(page), "exec"), namespace)
+    blocks = list(python_blocks(page))
+    uses_scanpy = any("import scanpy" in block for _, block in blocks)
+    if uses_scanpy:
+        pytest.importorskip("scanpy", reason="scanpy is not installed")
+    with warnings.catch_warnings():
+        if uses_scanpy:
+            warnings.simplefilter("ignore")  # of scanpy and its dependencies
+        for line, block in blocks:  # each continues the previous one; errors name the line of the page
+            exec(compile("\n" * line + block, str(page), "exec"), namespace)
 
 
 @pytest.mark.skipif(not RUN, reason="the documentation is not in the source distribution")
@@ -124,6 +133,20 @@ def test_formulas_are_rendered_as_mathml(extension):
     assert "<math" in text and "(7&#x27;)" in text and "tag" not in text and 'form="postfix"' in text
     with pytest.raises(ValueError, match=r"\\nothing is unknown to latex2mathml"):
         mathml.inline(r"a \nothing b")
+
+
+def test_published_versions_are_listed_from_new_to_old(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    versions = importlib.import_module("versions")
+    with pytest.raises(SystemExit, match="has no folder with docs"):
+        versions.main(tmp_path)
+    for name in ("0.9.2", "latest", "0.10.0", "draft"):
+        (tmp_path / name / "docs").mkdir(parents=True)
+        (tmp_path / name / "docs" / "index.html").touch()
+    (tmp_path / "0.11.0").mkdir()  # nothing in it
+    versions.main(tmp_path)
+    assert json.loads((tmp_path / "versions.json").read_text()) == ["latest", "0.10.0", "0.9.2"]
+    assert 'url=0.10.0/"' in (tmp_path / "index.html").read_text()
 
 
 def test_example_links_redirect_to_the_gallery(extension):

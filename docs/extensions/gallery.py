@@ -37,10 +37,11 @@ def write(folder):
     index = ["# Gallery", "", "Each page shows a script of `examples/` and its output when this site was built.", ""]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda script: _write_page(script, folder / f"{script.stem}.md"), scripts))
-    for script in scripts:
+    for script in scripts:  # a list, which the style sheet lays out as a grid
         title, _ = _described(script)
-        index += [f"**[{title}]({script.stem}.md)**", ""]
-        index += [f"[![{title}]({picture})]({script.stem}.md)" for picture in _pictures(script, folder)[:1]] + [""]
+        pictures = [f"[![{title}]({picture})]({script.stem}.md) " for picture in _pictures(script, folder)[:1]]
+        index.append(f"- {''.join(pictures)}[{title}]({script.stem}.md)")
+    index.append("")
     names = "\n".join(script.stem for script in scripts)
     index += [f"```{{toctree}}\n:hidden:\n\n{names}\n```", ""]
     (folder / "index.md").write_text("\n".join(index), encoding="utf-8")

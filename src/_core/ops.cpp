@@ -4,6 +4,7 @@
 #include "affinity/fuzzy.hpp"
 #include "affinity/perplexity.hpp"
 #include "neighbors/limits.hpp"
+#include "neighbors/mixed.hpp"
 #include "neighbors/search.hpp"
 #include "primitives/exact.hpp"
 #include "primitives/fourier.hpp"
@@ -69,6 +70,8 @@ constexpr Backend make_backend() {
     backend.condensed_distances = condensed_distances;
     backend.pack_panels = pack_panels;
     backend.nearest_in_groups = nearest_in_groups;
+    backend.mixed_nearest = mixed_nearest;
+    backend.mixed_distances = mixed_distances;
     backend.count_below = count_below;
     backend.between = between;
     backend.tile_minima = tile_minima;

@@ -103,6 +103,9 @@ struct Backend {
                         int threads);
     // The k nearest points of every query among the points of nearby groups: out (queries, k).
     void (*nearest_in_groups)(const Panels &, const GroupSearch &, std::int32_t *out, int threads);
+    // The k nearest rows of every query by the distance of Gower: out (m, k); and distances in float64 (m, k).
+    void (*mixed_nearest)(const MixedSearch &, std::int32_t *out, int threads);
+    void (*mixed_distances)(const MixedColumns &, const MixedPairs &, double *out, int threads);
     // How many of n values (a multiple of 8) are below each of m limits (an even number).
     void (*count_below)(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts);
     // The positions of the values in [low, high) among n values (a multiple of 8); returns their number.

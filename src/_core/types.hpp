@@ -51,6 +51,38 @@ struct GroupSearch {
     bool sorted = false;  // whether neighbours are sorted by distance
 };
 
+// How two values of a column differ: |a - b|, (a - b)^2, or 1 for different categories.
+enum MixedKind : std::uint8_t { ABSOLUTE = 0, SQUARED = 1, CATEGORY = 2 };
+
+// Columns of mixed kinds. The distance of two rows is the weighted mean of their differences in the columns where both
+// have a value, and `none` if there is no such column. NaN is a missing value.
+struct MixedColumns {
+    std::int64_t size;  // number of columns
+    const double *weights;
+    const std::uint8_t *kinds;
+    double none;
+};
+
+// Pairs of rows (., columns) in float64.
+struct MixedPairs {
+    const double *queries, *base;
+    const std::int32_t *found;  // rows of base (m, k) for each query; null for all rows
+    std::int64_t m, k;
+};
+
+// Rows of `base` in tiles of MIXED_TILE, each tile column by column, and queries (m, columns). The columns are sorted:
+// first those without missing values, each part by kind; `sizes` counts them. Values of kind ABSOLUTE are multiplied by
+// the weight of their column, and those of kind SQUARED by its root.
+constexpr int MIXED_TILE = 16;
+
+struct MixedSearch {
+    const float *base, *queries, *weights;
+    const std::int64_t *sizes;  // (6)
+    float none;
+    std::int64_t n, m, k;
+    std::int64_t self;  // the row of the first query, if the queries are consecutive rows of base; otherwise -1
+};
+
 // m charges per point, (n, m).
 struct Charges {
     const double *data = nullptr;

@@ -33,7 +33,7 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
-from .mixed import Mixed
+from .mixed import Blocks, Mixed
 from .optimize.dynamics import Dynamics
 from .optimize.rules import Accelerated, GradientDescent, Momentum
 from .pair_losses import PairLoss
@@ -42,6 +42,7 @@ from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem
 from .saving.checkpoint import Checkpoint
 from .store import load, save
+from .views.notebook.widget import widget
 from .views.page import page
 from .views.plot import plot
 
@@ -56,6 +57,7 @@ __all__ = [
     "TSNE",
     "UMAP",
     "Accelerated",
+    "Blocks",
     "Checkpoint",
     "ClassicalMDS",
     "Dynamics",
@@ -101,4 +103,5 @@ __all__ = [
     "spaces",
     "stability",
     "sweep",
+    "widget",
 ]

@@ -127,3 +127,18 @@ def test_installation_ends_with_its_block_unless_it_was_there_before(capsys):
     accel.uninstall()
     accel.report()
     assert capsys.readouterr().err == "equipoise.accel: no calls\n"
+
+
+def test_pacmap_is_left_to_the_original_with_a_reason(tmp_path, monkeypatch):
+    (tmp_path / "pacmap").mkdir()
+    (tmp_path / "pacmap" / "__init__.py").write_text("from .pacmap import PaCMAP")  # stands in for the package
+    (tmp_path / "pacmap" / "pacmap.py").write_text("class PaCMAP:\n    def fit(self, X):\n        return 'original'\n")
+    for name in ("pacmap", "pacmap.pacmap"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with accel.accelerated():
+        assert importlib.import_module("pacmap").PaCMAP().fit([[0.0]]) == "original"
+        rows = [(row.name, row.by, row.why) for row in accel.calls()]
+    assert rows == [("pacmap.PaCMAP", "the original", "no method of Equipoise has PaCMAP's loss")]
+    for name in ("pacmap", "pacmap.pacmap"):
+        sys.modules.pop(name)

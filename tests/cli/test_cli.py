@@ -12,7 +12,19 @@ from support.row_tables import write_zarr
 import equipoise
 from equipoise.cli import main, parser
 
-VERBS = ["embed", "transform", "evaluate", "compare", "sweep", "plot", "studio", "data", "info", "completion"]
+VERBS = [
+    "embed",
+    "transform",
+    "evaluate",
+    "compare",
+    "sweep",
+    "stability",
+    "plot",
+    "studio",
+    "data",
+    "info",
+    "completion",
+]
 
 
 def help_of(arguments, capsys):
@@ -94,7 +106,7 @@ def test_help_examples_run(verb, tmp_path, monkeypatch):
             with pytest.raises(SystemExit) if words[-1] == "--help" else nullcontext():
                 parser.parse(words)
             continue
-        iterates = words[0] in ("embed", "sweep") and "pca" not in words
+        iterates = words[0] in ("embed", "sweep", "stability") and "pca" not in words
         assert main([*words, *(["--n-iter", "50"] if iterates else [])]) == 0, words
 
 

@@ -54,6 +54,8 @@ def test_embed_says_what_further_iterations_would_gain(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "remaining gain" not in text and "iteration   150   loss " in text
     assert equipoise.load(tmp_path / "iris.eq").remaining_gain_ < 0.01
+    assert embed(*quick, "--n-iter", 20) == 0
+    assert "remaining gain      unknown after so few iterations; --n-iter auto" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -339,6 +339,7 @@ def test_interrupted_run_resumes_to_the_same_bytes(method, table, tmp_path):
 
 
 @requires_gpu
+@pytest.mark.filterwarnings("ignore::equipoise.UnfinishedWarning")
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_deterministic_maps_are_identical(deterministic):
     X = np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)

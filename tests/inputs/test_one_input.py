@@ -234,10 +234,3 @@ def test_a_function_is_called_once_for_each_pair_of_points(convert, size):
     found = table.pairs(i, j)
     assert len(calls) == len(set(zip(i.tolist(), j.tolist(), strict=True))) < size
     assert_allclose(found, np.abs(X[i] - X[j]).sum(axis=1))
-
-
-def test_nan_euclidean_is_refused_with_a_remedy():
-    with pytest.raises(
-        ValueError, match=r'"nan_euclidean" is not supported.* fill them in, then use metric="euclidean"'
-    ):
-        make_input(X, "nan_euclidean")

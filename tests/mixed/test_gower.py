@@ -106,7 +106,7 @@ def test_columns_without_information_are_left_out_with_a_warning():
     assert_array_equal(found, distances(small_table(40)))
     with pytest.warns(UserWarning, match="'constant' .constant., 'empty' .empty."):
         kept = MixedTable(df, eq.Mixed(weights={"row": 1, "name": 1}))
-    assert {"row", "name"} <= set(kept.gower.names)
+    assert {"row", "name"} <= set(kept.distance.names)
 
 
 def test_the_description_counts_gaps():

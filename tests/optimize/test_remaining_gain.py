@@ -42,9 +42,14 @@ def test_gain_of_a_loss_that_vanishes_is_finite():
     assert 0 <= remaining_gain(curve) < 1e-9
 
 
-@pytest.mark.parametrize("curve", [[], [(0, 1.0)], [(0, 5.0), (100, 1.0)], [(100, 4.0), (110, 3.0)]])
-def test_gain_of_too_few_reports_is_nan(curve):
+@pytest.mark.parametrize("curve", [[], [(0, 1.0)], [(0, 5.0), (100, 1.0)]])
+def test_gain_without_reports_is_nan(curve):
     assert np.isnan(remaining_gain(curve, 100))
+
+
+@pytest.mark.parametrize("curve", [[(110, 3.0)], [(100, 4.0), (110, 3.0)], [(140, 3.0), (150, 2.0)]])
+def test_gain_of_too_few_reports_is_infinite(curve):
+    assert remaining_gain(curve, 100) == np.inf
 
 
 @pytest.mark.parametrize("Method", FORCES)
@@ -114,6 +119,19 @@ def test_verbose_fit_says_what_is_left(capsys):
     assert f"{method.remaining_gain_:.0%}" in last and 'use n_iter="auto"' in last
     eq.TSNE(n_iter=1000, random_state=0, verbose=1).fit(X)
     assert "still decreasing" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("n_iter", [20, 100])
+def test_short_fit_says_that_it_is_too_early_to_tell(n_iter, capsys, monkeypatch, tmp_path):
+    method = eq.TSNE(n_iter=n_iter, random_state=0, verbose=1).fit(X)
+    assert method.remaining_gain_ == np.inf
+    assert f"after {n_iter} iterations it is too early to tell by how much" in capsys.readouterr().out.splitlines()[-1]
+    assert "lower the loss by an unknown amount" in " ".join(str(eq.evaluate(X, method)).split())
+    eq.save(method, tmp_path / "map.eqz")
+    assert eq.load(tmp_path / "map.eqz").remaining_gain_ == np.inf
+    monkeypatch.setattr(estimator, "FEW_POINTS", 200)
+    with pytest.warns(eq.UnfinishedWarning, match="too early to tell"):
+        method.set_params(verbose=0).fit(X)
 
 
 def test_large_gain_of_many_points_warns(monkeypatch):

@@ -116,6 +116,7 @@ SPACE = spaces.Euclidean(X)
             "`isolines` was computed for other",
         ),
         (lambda: eq.plot(X[:9], isolines=spaces.isolines(SPACE, 0, Y=X)), "`isolines` is for 20 points, but Y has 9"),
+        (lambda: eq.plot(X, isolines=0), "`isolines` must be a result of spaces.isolines, not 0; use"),
         (
             lambda: eq.plot(X @ np.eye(2, 3), isolines=spaces.isolines(SPACE, 0, Y=X)),
             "`isolines` can be drawn only on a 2-D map",

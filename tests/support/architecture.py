@@ -65,6 +65,7 @@ SAME_MEANING = {
     "closed_form",  # methods with a closed form, and their losses
     "compare",  # a function of the library, and its verb on the command line
     "plot",
+    "stability",
     "sweep",
 }
 

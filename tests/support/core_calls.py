@@ -47,10 +47,41 @@ def valid_calls() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from geodesic_calls()
     yield from neighbor_calls()
     yield from cell_calls()
+    yield from mixed_calls()
     for dtype in (np.float32, np.float64):
         for calls in (csr_calls, force_calls, curved_calls, mesh_calls, affinity_calls, stress_calls):
             yield from calls(np.random.RandomState(0), dtype)
     yield from float32_calls(np.random.RandomState(0))
+
+
+def mixed_calls() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Generate calls for rows of mixed columns: two numbers, a square and a category, one column with a gap."""
+    rng = np.random.RandomState(0)
+    rows = rng.standard_normal((N, 4))
+    rows[:, 3] = np.arange(N) % 3
+    rows[2, 1] = np.nan
+    weights, kinds = np.array([0.5, 1.0, 2.0, 1.0]), np.array([0, 0, 1, 2], np.uint8)
+    order = np.array([0, 2, 3, 1])
+    base = np.zeros((1, 4, _core.MIXED_TILE), np.float32)
+    base[0, :, :N] = rows[:, order].T
+    yield (
+        "mixed_nearest",
+        {
+            "base": base,
+            "n": N,
+            "queries": np.ascontiguousarray(rows[:5, order], np.float32),
+            "weights": weights[order].astype(np.float32),
+            "sizes": np.array([1, 1, 1, 1, 0, 0]),
+            "none": 1.0,
+            "self": 0,
+            "out": np.empty((5, K), np.int32),
+            "threads": 2,
+        },
+    )
+    columns = {"queries": rows[:5].copy(), "base": rows, "weights": weights, "kinds": kinds, "none": 1.0}
+    found = rng.randint(N, size=(5, K)).astype(np.int32)
+    yield "mixed_distances", {**columns, "found": found, "out": np.empty((5, K)), "threads": 2}
+    yield "mixed_block", {**columns, "out": np.empty((5, N)), "threads": 2}
 
 
 def csr_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:

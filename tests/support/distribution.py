@@ -9,7 +9,7 @@ from pathlib import Path
 
 MAX_BYTES = 6_000_000
 WHEEL_FILES = re.compile(
-    r"equipoise/(\w+/)*\w+\.(py|html|js)|equipoise/py\.typed|equipoise/_core\.pyi|equipoise/_core[\w.-]*\.(so|pyd)"
+    r"equipoise/(\w+/)*\w+\.(py|html|js|css)|equipoise/py\.typed|equipoise/_core\.pyi|equipoise/_core[\w.-]*\.(so|pyd)"
     r"|equipoise-[\w.]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|licenses/LICENSE)"
 )
 SDIST_FOLDERS = {"docs", "examples", "src", "tests"}

@@ -141,6 +141,7 @@ void bind_mesh(nb::module_ &m);
 void bind_affinity(nb::module_ &m);
 void bind_neighbors(nb::module_ &m);
 void bind_cells(nb::module_ &m);
+void bind_mixed(nb::module_ &m);
 void bind_steps(nb::module_ &m);
 void bind_ranks(nb::module_ &m);
 void bind_stress(nb::module_ &m);

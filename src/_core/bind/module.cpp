@@ -57,6 +57,7 @@ NB_MODULE(_core, m) {
     m.attr("VECTOR_BYTES") = eq::VECTOR_BYTES;
     m.attr("RANK_TILE") = eq::RANK_TILE;
     m.attr("PANEL") = eq::PANEL;
+    m.attr("MIXED_TILE") = eq::MIXED_TILE;
     m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
     m.def("use_base_instruction_set", &use_base_instruction_set, "base"_a,
           "Turn AVX2 off, or on again if the processor has it. Results are the same.");
@@ -69,6 +70,7 @@ NB_MODULE(_core, m) {
     bind_affinity(m);
     bind_neighbors(m);
     bind_cells(m);
+    bind_mixed(m);
     bind_steps(m);
     bind_ranks(m);
     bind_stress(m);

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from . import scikit_learn
-from .calls import Calls, Record
+from . import opentsne, pacmap_library, scikit_learn, umap_learn
+from .calls import RECORD, Calls
 from .patches import Patches
 
 __all__ = ["Calls", "accelerated", "calls", "install", "installed", "report", "uninstall"]
 
-_record = Record()
-_patches = Patches([answer.patch(_record) for answer in scikit_learn.ANSWERS])
+ANSWERS = (*scikit_learn.ANSWERS, *umap_learn.ANSWERS, *opentsne.ANSWERS, *pacmap_library.ANSWERS)
+_patches = Patches([answer.patch(RECORD) for answer in ANSWERS])
 
 
 def install(report_at_exit: bool = False) -> None:
@@ -33,7 +33,7 @@ def install(report_at_exit: bool = False) -> None:
         Print the table of `report` when the program ends.
     """
     if not _patches.applied:
-        _record.clear()
+        RECORD.clear()
         _patches.apply()
     if report_at_exit:
         atexit.unregister(report)
@@ -65,9 +65,9 @@ def accelerated() -> Iterator[None]:
 
 def calls() -> list[Calls]:
     """Return the calls since `install`, grouped by method, by what answered and why."""
-    return _record.rows()
+    return RECORD.rows()
 
 
 def report(file: TextIO | None = None) -> None:
     """Print the table of the calls since `install`, to standard error unless `file` is given."""
-    print(_record.table(), file=sys.stderr if file is None else file)
+    print(RECORD.table(), file=sys.stderr if file is None else file)

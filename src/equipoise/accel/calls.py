@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
+from time import perf_counter
 
 from .._plural import plural
 
@@ -40,6 +43,15 @@ class Record:
         self._rows: dict[tuple[str, str, str], Calls] = {}
         self._lock = Lock()
 
+    @contextmanager
+    def timed(self, name: str, by: str) -> Iterator[None]:
+        """Add one call that Equipoise answered, and the time that it takes, even if it raises."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.add(name, by, "", perf_counter() - start)
+
     def add(self, name: str, by: str, why: str, seconds: float) -> None:
         with self._lock:
             row = self._rows.setdefault((name, by, why), Calls(name, by, why))
@@ -71,3 +83,6 @@ class Record:
             for name, by, count, seconds, why in cells
         ]
         return "\n".join([title, *lines])
+
+
+RECORD = Record()  # of this process

@@ -350,7 +350,13 @@ def not_finite(name: str, X: Matrix, bad: Array, columns: Any = None) -> ValueEr
     kind = "NaN" if np.isnan(value) else f"{value:g}"
     overflowed = "rescale X" if name.startswith("X in ") else "all values must be finite"
     remedy = "drop such rows, or replace the values" if name == "X" else overflowed
-    return ValueError(f"{name} contains {kind} at row {i}, {column_label(j, columns)}{_more(bad)}; {remedy}")
+    where = f"row {i}, {column_label(j, columns)}{_more(bad)}"
+    if name == "X" and np.isnan(value) and not sparse.issparse(X):
+        gaps = np.isnan(X)
+        rows, wide = int(gaps.any(axis=1).sum()), int(gaps.any(axis=0).sum())
+        where += f" ({plural(rows, 'row')} and {plural(wide, 'column')} have missing values)" * (len(bad) > 1)
+        remedy += ', or use metric="nan_euclidean", which compares rows in the columns where both have a value'
+    return ValueError(f"{name} contains {kind} at {where}; {remedy}")
 
 
 def _more(bad: Array) -> str:

@@ -29,8 +29,9 @@ from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
-from .options import add_data, add_verb, read_preparation, read_source
+from .options import STDIN, add_data, add_verb
 from .outputs import add_outputs, choose_outputs, join_names, report_written, writable
+from .read_table import add_missing, read_table
 from .saved_model import save_model
 from .write_map import write_outputs
 
@@ -52,6 +53,7 @@ def add(verbs: Any, method: str) -> None:
     """Add the verb `embed` to the command line, with options for the parameters of one method."""
     verb = add_verb(verbs, "embed", "make a map of a data set and a plot of it", "DATA [options]", EXAMPLES, run)
     add_data(verb)
+    add_missing(verb)
     group = add_outputs(verb)
     group.add_argument(
         "--save",
@@ -82,17 +84,22 @@ def run(args: argparse.Namespace) -> int:
     if args.ranks is not None:
         return embed_ranks.run(args, method, checkpoints)
     with progress.shown() as bars:
-        source = read_source(args)
-        preparation = read_preparation(args, source)
-        columns, dataset = source.columns, preparation.apply(source)
-        del source  # frees memory
+        table = read_table(args, method.get_params().get("metric"))
+        dataset, preparation, columns = table.dataset, table.preparation, table.columns
+        if table.metric is not None:
+            method.set_params(metric=table.metric)
         outputs = choose_outputs(args, dataset.name)
         into = annotated_output(args, outputs, method, dataset.X.shape[0], not preparation.is_identity)
         console = Console(sys.stderr if outputs.map is None else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
-        if columns and args.columns is None and Path(args.data).is_file():
+        if columns and args.columns is None and is_file(args):
             console.print(f"columns             {list_names(columns)}")
+            left_out = [name for name in dataset.extra if name not in columns and name not in table.said]
+            if left_out:
+                console.print(f"not embedded        {list_names(left_out)}")
+        for note in (*table.notes, *(f"hint                {hint}" for hint in table.hints if is_file(args))):
+            console.print(note)
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
@@ -103,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnfinishedWarning)  # printed with the result
+                warnings.filterwarnings("ignore", "left out of the distance")  # printed above
                 method.fit(dataset.X)
         except KeyboardInterrupt as interrupt:
             if not hasattr(method, "n_iter_"):
@@ -122,12 +130,18 @@ def run(args: argparse.Namespace) -> int:
     if (space := as_option(geometry)) is not None:
         console.print(f"geometry            {space}; pass --geometry {space} with the map, as it does not contain it")
     if (gain := getattr(method, "remaining_gain_", 0.0)) >= GAP:
-        console.print(f"remaining gain      up to about {gain:.0%} of the loss; {_advice(method)}")
+        amount = "unknown after so few iterations" if gain == np.inf else f"up to about {gain:.0%} of the loss"
+        console.print(f"remaining gain      {amount}; {_advice(method)}")
     _print_quality(console, method, dataset)
     if into is not None:
         console.print(f"added               obsm['X_{into.name}'] to a copy of {args.data}")
     report_written([*outputs.files, *([] if args.save is None else [args.save])], console.print)
     return 0
+
+
+def is_file(args: argparse.Namespace) -> bool:
+    """Return whether the data are read from a file or from standard input, not bundled."""
+    return args.data == STDIN or Path(args.data).is_file()
 
 
 def read_checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
@@ -184,9 +198,10 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
         if (found := precomputed_input(method)) is not None:
             raise ValueError(f"X contains {found[1]}, not distances; pass the original table to `equipoise evaluate`")
         metric = method.get_params().get("metric", "euclidean")
-        console.print(
-            f"neighbours kept     {neighbor_recall(dataset.X, method, k, metric=metric):.1%} of the {k} nearest"
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "left out of the distance")
+            kept = neighbor_recall(dataset.X, method, k, metric=metric)
+        console.print(f"neighbours kept     {kept:.1%} of the {k} nearest")
     except ValueError as error:
         console.print(f"neighbours kept     not measured: {error}")
     if dataset.labels is None:

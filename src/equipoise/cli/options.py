@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
+
+import numpy as np
+from scipy import sparse
 
 from .. import data
 from .._suggest import did_you_mean
 from ..data import Dataset
+from ..data.read.selection import Selection
 from ..methods.parameter_names import equivalent_parameter
 from .option_values import integer
 
@@ -94,7 +99,7 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="a data set listed by `equipoise data`; a file (.csv .tsv .parquet .feather .npy .npz .mtx .h5ad .h5"
+        help="a data set listed by `equipoise data`; a file (.csv .tsv .xlsx .parquet .feather .npy .npz .mtx .h5ad .h5"
         " .zarr); a folder of images or of 10x Genomics; or - for CSV on standard input",
     )
     group = verb.add_argument_group("data")
@@ -104,6 +109,7 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
         type=column_names,
         help="columns to use (default: those of the saved model, if there is one, else all numeric columns)",
     )
+    group.add_argument("--exclude", metavar="A,B,…", type=column_names, help="columns not to use")
     group.add_argument("--label", metavar="COLUMN", help="column with the classes")
     group.add_argument("--id", metavar="COLUMN", help="column with the names of the rows")
     group.add_argument("--transpose", action="store_true", help="exchange rows and columns of the file")
@@ -130,19 +136,43 @@ def column_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None) -> Dataset:
-    """Read the data without preparation; if --columns is missing, use `columns` for files with named columns."""
-    selected = {"columns": args.columns, "label": args.label, "id": args.id}
+def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None, every_kind: bool = False) -> Dataset:
+    """Read the data without preparation; if --columns is missing, use `columns` for files with named columns.
+
+    If `every_kind`, text and missing values of text tables and Parquet and Feather files are kept.
+    """
+    selected: dict[str, Any] = {"columns": args.columns, "label": args.label, "id": args.id}
     selected |= {"use_rep": args.use_rep, "layer": args.layer}
     if args.data not in data.DATASETS:
         if args.columns is None and args.data.lower().endswith(NAMED_COLUMNS) and not args.transpose:
             selected["columns"] = columns
-        return data.read(existing(args.data), transpose=args.transpose, **selected)
-    for name, value in {**selected, "transpose": args.transpose or None}.items():
+        exclude = [] if args.exclude is None else args.exclude
+        selected |= {"transpose": args.transpose, "every_kind": every_kind, "exclude": exclude}
+        return data.read(existing(args.data), **selected)
+    for name, value in {**selected, "transpose": args.transpose or None, "exclude": args.exclude}.items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} applies to files only; omit it for the bundled data set {args.data}")
     return data.load(args.data)
+
+
+def keep_columns(dataset: Dataset, names: Sequence[str] | None) -> Dataset:
+    """Return a data set whose columns of these names are also among the columns that are copied into the map.
+
+    The names ["all"] stand for all columns.
+    """
+    if names is None:
+        return dataset
+    columns = list(dataset.columns)
+    if not columns:
+        raise ValueError(f"{dataset.name} has no column names; omit --keep")
+    chosen = columns if list(names) == ["all"] and "all" not in columns else list(names)
+    others = [name for name in chosen if name not in dataset.extra and name != dataset.label]
+    Selection(tuple(others)).check(columns, dataset.name)
+    table = dataset.X[:, [columns.index(name) for name in others]]
+    values = table.toarray() if sparse.issparse(table) else np.asarray(table)
+    kept = {name: values[:, j].astype(np.float64) for j, name in enumerate(others)}
+    return replace(dataset, extra={**kept, **dataset.extra})
 
 
 def read_data(args: argparse.Namespace) -> Dataset:

@@ -12,7 +12,7 @@ from pathlib import Path
 from .._atomic import atomic_write
 from .._optional import import_optional
 from ..data import DATASETS, check_map_path
-from .options import STDIN
+from .options import STDIN, column_names
 
 FORMATS = ("csv", "tsv", "parquet", "npy", "h5ad")
 PLOTS = ("png", "svg", "html")
@@ -64,6 +64,12 @@ def add_outputs(verb: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         default=".",
         help=f"a folder for NAME.csv and NAME.png (default: the current one); a file (.{', .'.join(FORMATS)}) for the"
         " map only; or - for standard output; if the name of a new folder contains a dot, end it with /",
+    )
+    group.add_argument(
+        "--keep",
+        metavar="A,B,…",
+        type=column_names,
+        help="columns that are embedded and also copied into the map, to colour it by; all for all columns",
     )
     group.add_argument("--format", choices=FORMATS, help="format of the map (default: that of the file name, or csv)")
     group.add_argument(

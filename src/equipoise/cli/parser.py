@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Generator, Sequence
 
 from .._version import __version__
-from . import compare, completion, data, embed, evaluate, info, plot, studio, sweep, transform
+from . import compare, completion, data, embed, evaluate, info, plot, stability, studio, sweep, transform
 from .method_options import find_method, foreign_parameter
 from .options import Parser
 
@@ -29,7 +29,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def make_parser(method: str) -> argparse.ArgumentParser:
-    """Return the parser of the command line; its verbs `embed` and `sweep` have the parameters of this method."""
+    """Return the parser of the command line; `embed`, `sweep` and `stability` have the parameters of this method."""
     parser = Parser(
         prog="equipoise",
         usage="equipoise COMMAND …",
@@ -45,6 +45,7 @@ def make_parser(method: str) -> argparse.ArgumentParser:
     evaluate.add(verbs)
     compare.add(verbs)
     sweep.add(verbs, method)
+    stability.add(verbs, method)
     plot.add(verbs)
     studio.add(verbs)
     data.add(verbs)

@@ -92,14 +92,15 @@ def _suffix(path: str | Path) -> str:
 
 
 def _write_csv(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
-    _write_text(file, map_columns(Y, dataset), ",")
+    write_columns(file, map_columns(Y, dataset), ",")
 
 
 def _write_tsv(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
-    _write_text(file, map_columns(Y, dataset), "\t")
+    write_columns(file, map_columns(Y, dataset), "\t")
 
 
-def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> None:
+def write_columns(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> None:
+    """Write columns as text, with their names in the first line."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     _write_rows(text, [[mark_formula(name)] for name in columns], delimiter)
     n = len(next(iter(columns.values())))

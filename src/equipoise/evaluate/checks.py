@@ -14,7 +14,7 @@ from ..data import as_array, is_neighbors
 from ..data.checks import maps
 from ..data.checks.missing_labels import first_missing_label
 from ..inputs import Input, MixedTable, Table, is_space, make_input
-from ..mixed import Mixed
+from ..mixed import Blocks, Mixed
 from ..neighbors import Graph
 from ..neighbors.vectors import is_euclidean, is_mixed
 from .curved_map import CurvedMap, describe_geometry
@@ -25,7 +25,9 @@ K = 15  # neighbours in a report, if there are enough points; chosen
 def metric_of(Y: Any) -> Any:
     """Return the metric of a fitted method; None for a bare map and for methods without one."""
     metric = getattr(getattr(Y, "method", Y), "metric", None) if hasattr(Y, "embedding_") else None
-    return metric if isinstance(metric, str | Mixed) or callable(metric) else None  # scikit-learn's MDS has metric=True
+    return (
+        metric if isinstance(metric, str | Mixed | Blocks) or callable(metric) else None
+    )  # scikit-learn's MDS has metric=True
 
 
 def resolve_metric(metric: Any, Y: Any, X: Any) -> Any:

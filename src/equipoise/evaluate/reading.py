@@ -175,9 +175,10 @@ def _interpret_gain(gain: float | None) -> tuple[Reading, ...]:
     """Return a reading if the optimisation ended while the loss was still decreasing by much."""
     if gain is None or not gain > LARGE_GAIN:
         return ()
+    amount = "by an unknown amount" if np.isinf(gain) else f"by up to about {gain:.0%}"
     text = (
-        "The optimisation stopped early, so the map may still change: further iterations would lower the loss by up to"
-        f' about {gain:.0%}; fit again with n_iter="auto".'
+        "The optimisation stopped early, so the map may still change: further iterations would lower the loss"
+        f' {amount}; fit again with n_iter="auto".'
     )
     return (Reading("convergence", CARE, text),)
 

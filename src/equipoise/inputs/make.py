@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, TypeGuard
 
+import numpy as np
 from scipy import sparse
 
 from .._plural import plural
@@ -15,6 +16,7 @@ from ..data import (
     check_affinities,
     check_distances,
     check_neighbors,
+    check_rows,
     check_sparse_table,
     check_table,
     is_neighbors,
@@ -22,7 +24,7 @@ from ..data import (
 from ..data.checks.dissimilarities import check_dissimilarities
 from ..neighbors import Graph
 from ..neighbors.sparse import check_sparse_metric
-from ..neighbors.vectors import EUCLIDEAN, check_metric, is_mixed
+from ..neighbors.vectors import EUCLIDEAN, check_metric, is_mixed, is_nan_euclidean
 from .base import Input
 from .mixed_table import MixedTable
 from .precomputed import Affinities, Distances
@@ -32,10 +34,10 @@ from .table import Table
 from .varying_metric import with_metric_function
 
 # fmt: off
-METRICS = (  # those of sklearn.metrics.pairwise_distances without nan_euclidean, plus inner_product and mixed
+METRICS = (  # those of sklearn.metrics.pairwise_distances, plus inner_product and mixed
     "braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice", "euclidean", "hamming",
     "haversine", "inner_product", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski", "mixed",
-    "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
+    "nan_euclidean", "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
 )
 # fmt: on
 DEVICE_METRICS = (*EUCLIDEAN, "cosine")  # supported by the neighbour search in PyTorch
@@ -57,7 +59,7 @@ def make_input(
     Parameters
     ----------
     X : table (n, D), dense or sparse; distances (n, n), (indices, distances) or `Graph`; affinities (n, n); MetricSpace
-    metric : str, callable or Mixed
+    metric : str, callable, Mixed or Blocks
         One of `METRICS`, or a function of two rows. With "precomputed", X contains distances. A metric space defines
         its own distance and requires metric="euclidean".
     h : array or callable, default=None
@@ -124,6 +126,12 @@ def _from_mixed_columns(X: Any, metric: Any, h: Any, affinity: str) -> Input:
     """Convert a table of mixed columns to an input; raise ValueError if another argument needs a table of numbers."""
     if h is not None or affinity == "precomputed":
         raise ValueError(f'metric={metric!r} compares columns of a table; omit h and affinity="precomputed"')
+    if is_nan_euclidean(metric):
+        X = check_rows(X, min_rows=2, accept_sparse=False)
+        infinite = np.argwhere(np.isinf(X))
+        if infinite.size:
+            i, j = infinite[0]
+            raise ValueError(f"X is infinite at row {i}, column {j}; replace the value, or drop the row")
     return MixedTable(X, metric)
 
 
@@ -155,11 +163,6 @@ def _from_distances(X: Any, pairs: bool) -> Input:
 
 
 def _check_metric(metric: Any, names: Any) -> None:
-    if isinstance(metric, str) and metric == "nan_euclidean":
-        raise ValueError(
-            'metric="nan_euclidean" is not supported, because X must not contain missing values; remove them or fill'
-            ' them in, then use metric="euclidean"'
-        )
     if not callable(metric) and not is_mixed(metric) and not (isinstance(metric, str) and metric in names):
         meant = did_you_mean(metric, names, "") if isinstance(metric, str) else ""
         known = f"metric must be a callable or one of {', '.join(names)}"

@@ -116,7 +116,7 @@ class Embedding(Estimator):
         Number of iterations that were run.
     remaining_gain_ : float
         Estimate of how much further iterations would lower the loss at most, as a fraction of the loss (docs/math.md,
-        eq. (R1)); NaN if the loss was evaluated too rarely.
+        eq. (R1)); infinite after too few iterations to tell.
     energy_curve_ : ndarray of shape (m, 4)
         With optimizer=Dynamics() only: iteration, kinetic, potential and total energy at each of m evaluations.
     affinities_ : ndarray or csr_matrix of shape (n, n)

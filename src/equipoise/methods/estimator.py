@@ -345,12 +345,13 @@ def default_n_iter(n: int) -> int:
 
 
 def describe_remaining_gain(gain: float, n_iter: int) -> str:
-    """Return a sentence about the remaining gain after `n_iter` iterations; empty if there is hardly any, or NaN."""
-    if not gain >= GAP:
-        return ""
+    """Return a sentence about the remaining gain after `n_iter` iterations."""
+    end = f"after {plural(n_iter, 'iteration')}"
+    if gain == np.inf:
+        return f'{end} it is too early to tell by how much further ones would lower the loss; use n_iter="auto" or 200'
     return (
-        f"the loss was still decreasing after {plural(n_iter, 'iteration')}: further ones would lower it by up to about"
-        f' {gain:.0%}; use n_iter="auto", or a larger n_iter'
+        f"the loss was still decreasing {end}: further ones would lower it by up to about {gain:.0%}; use"
+        ' n_iter="auto", or a larger n_iter'
     )
 
 
@@ -375,13 +376,13 @@ def report_remaining_gain(problem: Problem, n_iter: Any, verbose: Any) -> None:
     because a smaller map is quickly repeated. `n_iter` is the parameter of the method.
     """
     warn_of_higher_loss(problem)
-    if problem.stopped != "n_iter" or not (text := describe_remaining_gain(problem.remaining_gain, problem.n_iter)):
+    gain = problem.remaining_gain
+    if problem.stopped != "n_iter" or not gain >= GAP:
         return
     if verbose:
-        print(text, flush=True)
-        return
-    if len(problem.Y0) > FEW_POINTS and problem.remaining_gain > (LARGE_BY_DEFAULT if n_iter is None else LARGE_GAIN):
-        warn(text, UnfinishedWarning)
+        print(describe_remaining_gain(gain, problem.n_iter), flush=True)
+    elif len(problem.Y0) > FEW_POINTS and gain > (LARGE_BY_DEFAULT if n_iter is None else LARGE_GAIN):
+        warn(describe_remaining_gain(gain, problem.n_iter), UnfinishedWarning)
 
 
 def print_description(problem: ForceProblem) -> None:

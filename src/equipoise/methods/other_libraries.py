@@ -73,6 +73,42 @@ PARAMETERS: dict[str, dict[str, str | None]] = {
         "eigen_solver": "solver",
         "eigen_tol": None,
     },
+    "umap.UMAP": {
+        **SHARED,
+        **{name: name for name in ("n_neighbors", "metric", "init", "min_dist", "spread", "a", "b")},
+        **{name: name for name in ("negative_sample_rate", "target_weight", "learning_rate")},
+        "metric_kwds": "metric",
+        "n_epochs": "n_iter",
+        "target_n_neighbors": None,  # of numeric targets
+        "target_metric_kwds": None,
+        "output_metric_kwds": None,
+        "dens_lambda": None,  # of densMAP
+        "dens_frac": None,
+        "dens_var_shift": None,
+        "low_memory": None,
+        "angular_rp_forest": None,
+        "force_approximation_algorithm": None,
+        "transform_queue_size": None,
+        "transform_seed": None,
+        "tqdm_kwds": None,
+    },
+    "openTSNE.TSNEEmbedding.optimize": {
+        "dof": "dof",
+        "exaggeration": "exaggeration",
+        "learning_rate": "learning_rate",
+        "n_iter": "n_iter",
+        "n_jobs": "n_jobs",
+        "verbose": "verbose",
+        "negative_gradient_method": "engine",
+        "theta": "tol",
+        "momentum": "optimizer",
+        "max_grad_norm": "optimizer",
+        "max_step_norm": "optimizer",
+        "n_interpolation_points": None,
+        "min_num_intervals": None,
+        "ints_in_interval": None,
+        "callbacks_every_iters": None,
+    },
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .block_settings import Blocks
 from .settings import Mixed
 
-__all__ = ["Mixed"]
+__all__ = ["Blocks", "Mixed"]

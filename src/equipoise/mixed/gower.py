@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from .._plural import plural
 from .._suggest import closest
 from .._tags import tagged
 from .._types import Array
 from .._warn import warn
+from .base import ABSOLUTE, CATEGORY, ColumnDistance
 from .frame import Column, make_column, make_column_like, read_columns
+from .gaps import describe_gaps, list_some, require_values
 
 if TYPE_CHECKING:
     from .settings import Mixed
@@ -27,12 +28,16 @@ WORDS = {
     "boolean": ("boolean", "booleans"),
     "category": ("category", "categories"),
 }
+HOW = {
+    "distance": "rows are compared in the columns where both have a value",
+    "mean": "filled in by the mean, categories by the most frequent one",
+    "median": "filled in by the median, categories by the most frequent one",
+}
 UNWEIGHTED = "weight 0"
-SHOWN = 5  # columns named in a message; chosen
 
 
 @tagged("mixed.gower.Gower")
-class Gower:
+class Gower(ColumnDistance):
     """The distance `Mixed` with the ranges and categories of one table.
 
     Rows are stored as codes (n, C), float64: a number is divided by the range of its column, and a category is its
@@ -45,19 +50,16 @@ class Gower:
         The columns that are compared.
     left_out : dict of str to str
         The reason for which each other column is left out.
-
-    Attributes
-    ----------
-    weights : array, shape (C,)
-    is_category : array of bool, shape (C,)
     """
+
+    none = 1.0
 
     def __init__(self, settings: Mixed, columns: Sequence[Column], left_out: dict[str, str]):
         self.settings, self.left_out = settings, left_out
         self.names = [column.name for column in columns]
-        self.kinds = [column.kind for column in columns]
+        self.column_kinds = [column.kind for column in columns]
         self.levels = [np.array(column.levels, dtype=object) for column in columns]
-        self.is_category = np.array([column.is_category for column in columns])
+        self.kinds = np.array([CATEGORY if column.is_category else ABSOLUTE for column in columns], dtype=np.uint8)
         self.weights = np.array([(settings.weights or {}).get(name, 1.0) for name in self.names])
         low, high = np.array([_span(column) for column in columns]).T
         self.low, self.range = low, high - low
@@ -75,7 +77,7 @@ class Gower:
             for name in named:
                 if name not in arrays:
                     meant = closest(name, arrays)
-                    hint = f"did you mean {meant!r}?" if meant else f"the columns are {_listed(list(arrays))}"
+                    hint = f"did you mean {meant!r}?" if meant else f"the columns are {list_some(list(arrays))}"
                     raise ValueError(f"{role} names a column {name!r}, which X does not have; {hint}")
         columns = [make_column(name, array, name in settings.categories) for name, array in arrays.items()]
         reasons = {c.name: _reason_to_leave_out(c, (settings.weights or {}).get(c.name)) for c in columns}
@@ -94,11 +96,11 @@ class Gower:
         arrays = read_columns(X)
         if missing := [name for name in self.names if name not in arrays]:
             raise ValueError(
-                f"X lacks {plural(len(missing), 'column')} of the fitted data, {_listed(missing)}; add them"
+                f"X lacks {plural(len(missing), 'column')} of the fitted data, {list_some(missing)}; add them"
             )
         columns = [
             make_column_like(name, arrays[name], kind, list(levels))
-            for name, kind, levels in zip(self.names, self.kinds, self.levels, strict=True)
+            for name, kind, levels in zip(self.names, self.column_kinds, self.levels, strict=True)
         ]
         for column, levels in zip(columns, self.levels, strict=True):
             _check_finite(column)
@@ -108,7 +110,7 @@ class Gower:
                     f"column {column.name!r} has an order, but contains {new[0]!r}, which was not in the fitted data"
                 )
             if new:
-                warn(f"column {column.name!r} has categories that were not in the fitted data: {_listed(new)}")
+                warn(f"column {column.name!r} has categories that were not in the fitted data: {list_some(new)}")
         return self._codes(columns)
 
     def _codes(self, columns: Sequence[Column]) -> Array:
@@ -117,61 +119,8 @@ class Gower:
             codes = np.where(np.isnan(codes), self.fill, codes)
         codes -= self.low
         codes /= self.range
-        empty = np.flatnonzero(np.isnan(codes).all(axis=1))
-        if empty.size:
-            rows = f"row {empty[0]} has" if len(empty) == 1 else f"row {empty[0]} and {len(empty) - 1:,} more have"
-            raise ValueError(f"{rows} no value in any column that is compared; drop such rows")
+        require_values(codes)
         return codes
-
-    # Distances between rows given as codes
-
-    def block(self, A: Array, B: Array) -> Array:
-        """Return the distances (m, k) from rows A to rows B; each is computed on its own."""
-        gaps = np.isnan(A).any(axis=0) | np.isnan(B).any(axis=0)
-        total = np.zeros((len(A), len(B)))
-        numbers = ~self.is_category & ~gaps
-        if numbers.any():
-            w = self.weights[numbers]
-            total += cdist(A[:, numbers] * w, B[:, numbers] * w, "cityblock")
-        weight = np.full(total.shape, self.weights[~gaps].sum())
-        for c in np.flatnonzero(self.is_category & ~gaps):
-            total += self.weights[c] * (A[:, c, None] != B[None, :, c])
-        for c in np.flatnonzero(gaps).tolist():
-            self._add_column(c, A[:, c, None], B[None, :, c], total, weight)
-        return _mean(total, weight)
-
-    def pairs(self, A: Array, B: Array) -> Array:
-        """Return the distances between rows of A and rows of B, arrays (…, C) of codes that broadcast."""
-        total = np.zeros(np.broadcast_shapes(A.shape[:-1], B.shape[:-1]))
-        weight = np.zeros(total.shape)
-        for c in range(len(self.weights)):
-            self._add_column(c, A[..., c], B[..., c], total, weight)
-        return _mean(total, weight)
-
-    def _add_column(self, c: int, a: Array, b: Array, total: Array, weight: Array) -> None:
-        """Add w s of column c to `total`, and w to `weight`, for pairs where both rows have a value."""
-        difference = (a != b).astype(np.float64) if self.is_category[c] else np.abs(a - b)
-        both = ~(np.isnan(a) | np.isnan(b))
-        total += np.where(both, self.weights[c] * difference, 0.0)
-        weight += np.where(both, self.weights[c], 0.0)
-
-    def features(self, codes: Array, most_levels: int = 20) -> Array:
-        """Return rows as vectors for an initial map: weighted numbers, and indicators of the frequent categories.
-
-        Missing values are replaced by the mean of the column.
-        """
-        parts = []
-        for c, w in enumerate(np.sqrt(self.weights)):
-            values = codes[:, c]
-            if self.is_category[c]:
-                present, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-                frequent = present[np.argsort(-counts, kind="stable")[:most_levels]]
-                part = (values[:, None] == frequent) / np.sqrt(2)
-                part[np.isnan(values)] = part[~np.isnan(values)].mean(axis=0)
-            else:
-                part = np.where(np.isnan(values), np.nanmean(values), values)[:, None]
-            parts.append(w * part)
-        return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def _span(column: Column) -> tuple[float, float]:
@@ -189,11 +138,6 @@ def _check_finite(column: Column) -> None:
     infinite = np.flatnonzero(np.isinf(column.values))
     if infinite.size:
         raise ValueError(f"column {column.name!r} is infinite in row {infinite[0]}; replace the value, or drop the row")
-
-
-def _mean(total: Array, weight: Array) -> Array:
-    """Return total/weight, and 1 for pairs of rows without a common column."""
-    return np.divide(total, weight, out=np.ones(total.shape), where=weight > 0)
 
 
 def _fill(column: Column, how: str) -> float:
@@ -223,16 +167,11 @@ def _reason_to_leave_out(column: Column, weight: float | None) -> str:
     return ""
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + more
-
-
 def _reasons(left_out: dict[str, str]) -> str:
     """Return the columns that are left out, grouped by the reason: "'id' (counts the rows), 'a', 'b' (constant)"."""
     reasons = dict.fromkeys(left_out.values())
     return ", ".join(
-        f"{_listed([name for name, other in left_out.items() if other == reason])} ({reason})" for reason in reasons
+        f"{list_some([name for name, other in left_out.items() if other == reason])} ({reason})" for reason in reasons
     )
 
 
@@ -243,15 +182,6 @@ def _summary(columns: Sequence[Column], left_out: dict[str, str], settings: Mixe
     lines = [f"compared: {', '.join(parts)}"]
     if left_out:
         lines.append(f"left out: {_reasons(left_out)}")
-    gaps = np.array([np.isnan(column.values) for column in columns])
-    if gaps.any():
-        how = {
-            "distance": "rows are compared in the columns where both have a value",
-            "mean": "filled in by the mean, categories by the most frequent one",
-            "median": "filled in by the median, categories by the most frequent one",
-        }[settings.missing]
-        lines.append(
-            f"missing: {plural(int(gaps.sum()), 'value')} ({gaps.mean():.1%}) in"
-            f" {plural(int(gaps.any(axis=0).sum()), 'row')} and {plural(int(gaps.any(axis=1).sum()), 'column')}; {how}"
-        )
+    if missing := describe_gaps(np.column_stack([column.values for column in columns])):
+        lines.append(f"missing: {missing}; {HOW[settings.missing]}")
     return "\n".join(lines)

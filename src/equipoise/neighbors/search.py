@@ -26,19 +26,21 @@ from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
 from ..linalg.pca import openmp_threads
-from ..mixed import Mixed
-from ..mixed.gower import Gower
+from ..mixed.base import SQUARED, ColumnDistance
+from ..mixed.fit import fit_columns
 from ..mixed.nearest import nearest_rows
 from .cells import Cells, listed_for
 from .panels import QueryScan, scan
 from .sparse import SparseSearcher
 from .vectors import (
+    EuclideanVectors,
     Graph,
     Vectors,
     check_metric,
     check_metric_results,
     check_range,
     is_mixed,
+    is_nan_euclidean,
     make_vectors,
     metric_parameters,
     smallest,
@@ -69,8 +71,9 @@ def nearest_neighbors(
         Number of neighbours, from 1 to n − 1.
     metric : str or callable, default="euclidean"
         "euclidean", "cosine", "correlation", "inner_product", "manhattan" and "chebyshev" are fast; other metrics of
-        scikit-learn and functions of two rows work too, and "mixed" or `equipoise.Mixed` for mixed columns. For sparse
-        X the metric must be "euclidean", "sqeuclidean", "cosine", "inner_product", "manhattan" or a function.
+        scikit-learn and functions of two rows work too. "mixed", `equipoise.Mixed` and `equipoise.Blocks` compare
+        columns of several kinds, and "nan_euclidean" numbers with missing values (NaN), all exactly. For sparse X the
+        metric must be "euclidean", "sqeuclidean", "cosine", "inner_product", "manhattan" or a function.
     n_threads : int, default=1
         Number of threads; the result does not depend on it.
     min_recall : float, default=0.99
@@ -123,12 +126,24 @@ def _check_k(k: Any, n: int) -> None:
 
 
 def _nearest_of_mixed_rows(X: Any, k: int, metric: Any, n_threads: int) -> Graph:
-    """Return the exact neighbours of the rows of a table under the distance of Gower."""
+    """Return the neighbours of the rows of a table by a distance over columns."""
     check_n_threads(n_threads)
-    gower, codes = Gower.fit_encode(X, metric if isinstance(metric, Mixed) else Mixed())
+    distance, codes = fit_columns(as_numbers(X) if is_nan_euclidean(metric) else X, metric)
     _check_k(k, len(codes))
     progress.stage("neighbours", len(codes))
-    return Graph(*nearest_rows(gower, codes, k, n_threads))
+    return nearest_mixed(distance, codes, k, n_threads)
+
+
+def nearest_mixed(distance: ColumnDistance, codes: Array, k: int, n_threads: int) -> Graph:
+    """Return the neighbours of rows given as codes (n, C) by a distance over columns.
+
+    If all columns contribute squared differences, and none has a gap, the distance is Euclidean and so is the search.
+    """
+    if (distance.kinds == SQUARED).all() and not np.isnan(codes).any():
+        scaled = codes * np.sqrt(distance.weights)
+        indices, _, recall = _search(EuclideanVectors(scaled, "euclidean"), k, n_threads, MIN_RECALL)
+        return Graph(indices, distance.listed(codes, codes, indices, n_threads), recall)
+    return Graph(*nearest_rows(distance, codes, k, n_threads))
 
 
 def check_n_threads(n_threads: Any) -> None:

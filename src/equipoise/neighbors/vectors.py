@@ -25,7 +25,7 @@ from ..arrays.blocks import row_blocks
 from ..arrays.csr import make_csr, run_on_threads
 from ..arrays.namespace import check_finite
 from ..linalg.pca import on_one_blas_thread
-from ..mixed import Mixed
+from ..mixed import Blocks, Mixed
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 # Differences of coordinates per call of the core, half a second on one thread; Ctrl-C is noticed between calls.
@@ -74,8 +74,13 @@ def is_euclidean(metric: Any) -> bool:
 
 
 def is_mixed(metric: Any) -> bool:
-    """Return whether a metric compares tables of mixed columns: "mixed" or an object `Mixed`."""
-    return isinstance(metric, Mixed) or (isinstance(metric, str) and metric == "mixed")
+    """Return whether a metric is computed column by column: "mixed", "nan_euclidean", `Mixed` or `Blocks`."""
+    return isinstance(metric, Mixed | Blocks) or (isinstance(metric, str) and metric in ("mixed", "nan_euclidean"))
+
+
+def is_nan_euclidean(metric: Any) -> bool:
+    """Return whether a metric is the Euclidean distance of numbers with missing values."""
+    return isinstance(metric, str) and metric == "nan_euclidean"
 
 
 def in_range(X: Array) -> Array:

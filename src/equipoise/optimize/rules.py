@@ -43,7 +43,8 @@ def remaining_gain(curve: Sequence[tuple[int, float]], start: int = 0) -> float:
     Returns
     -------
     gain : float
-        0 if the loss does not decrease; NaN if there are too few reports.
+        0 if the loss does not decrease; infinite if there are too few reports after `start` to tell, and NaN if there
+        are none.
     """
     late = [(iteration - start, loss) for iteration, loss in curve if iteration > start]
     if not late:
@@ -51,7 +52,7 @@ def remaining_gain(curve: Sequence[tuple[int, float]], start: int = 0) -> float:
     t, loss = late[-1]
     before = [report for report in late if report[0] <= (1 - WINDOW) * t]
     if not before:
-        return np.nan
+        return np.inf
     earlier, higher = before[-1]
     scale = max(abs(loss), ROUNDING * (late[0][1] - loss), np.finfo(float).tiny)
     return float(max(higher - loss, 0.0) * earlier / (t - earlier) / scale)

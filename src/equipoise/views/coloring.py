@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import numpy as np
 
 from .._types import Array
@@ -65,6 +68,11 @@ def color_ramp(theme: Theme) -> list[str]:
     from matplotlib.colors import to_hex
 
     return [to_hex(color) for color in colormaps["viridis"](np.linspace(*theme.ramp, 256))]
+
+
+def theme_colors(theme: Theme) -> dict[str, Any]:
+    """Return the colours of a theme, with the colour ramp, as a dict that can be written as JSON."""
+    return asdict(theme) | {"ramp": color_ramp(theme)}
 
 
 def point_colors(column: Column | None, n: int, centers: Array, theme: Theme) -> Array:

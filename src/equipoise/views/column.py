@@ -75,7 +75,8 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
 
     Parameters
     ----------
-    values : array-like of shape (n,)
+    values : array-like of shape (n,), or a Column
+        A Column is returned as it is.
     n : int
         Number of points.
     argument : str
@@ -83,6 +84,8 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     names : sequence of str, optional
         Class names: the integer i is the class `names[i]`.
     """
+    if isinstance(values, Classes | Numbers):
+        return values
     name = getattr(values, "name", None)
     name = argument if name is None else str(name)
     # NumPy may convert the nullable integers of pandas to floats.

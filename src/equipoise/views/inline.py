@@ -40,7 +40,12 @@ def bokeh_scripts(feature: str, *components: str) -> str:
 
 def read_script(name: str, package: str = __package__) -> str:
     """Return the text of `name`.js in a package, by default this one."""
-    return files(package).joinpath(f"{name}.js").read_text(encoding="utf-8")
+    return read_text(f"{name}.js", package)
+
+
+def read_text(name: str, package: str) -> str:
+    """Return the text of a file of a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def render_page(name: str, package: str, scripts: dict[str, str], parts: dict[str, str]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,15 @@ from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
 from .charts import Chart, find_geometry, make_flat_chart, sphere_points
-from .coloring import assign_colors, assign_marks, color_limits, color_ramp
-from .column import MAX_CLASSES, Classes, Column, read_column
+from .coloring import assign_colors, assign_marks, color_limits, theme_colors
+from .column import MAX_CLASSES, Classes, Column
 from .dates import iso_length
 from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
 from .labels import class_centers
-from .style import DARK, LIGHT, Theme, check_title, dot_size
+from .style import THEMES, check_title, dot_size
+from .table_columns import choose_color, read_columns
 from .thumbnails import check_images
 
-THEMES = {"light": LIGHT, "dark": DARK}
 MAX_IMAGE_BYTES = 256 * 2**20  # uncompressed images in a page; chosen
 
 
@@ -111,8 +111,8 @@ def page(
     space, Y = find_geometry(geometry, Y), check_map(Y)
     check_title(title)
     theme = _theme_name(dark)
-    columns = _columns(table, len(Y))
-    columns, color_index = _choose_color(color, names, table, columns, len(Y))
+    columns = read_columns(table, len(Y), "table")
+    columns, color_index = choose_color(color, names, columns, table, len(Y), "table")
     chart = make_flat_chart(Y, space)
     globe = sphere_points(Y, space)
     points, layout = chart.points, "a globe; drag to turn it" if globe is not None else chart.note
@@ -133,7 +133,7 @@ def page(
         "color": color_index,
         "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
-        "themes": {key: _theme(theme) for key, theme in THEMES.items()},
+        "themes": {key: theme_colors(theme) for key, theme in THEMES.items()},
     }
     parts = {
         "title": escape(title or f"Map of {plural(len(Y), 'point')}"),
@@ -149,44 +149,10 @@ def page(
     return Page(html, len(Y))
 
 
-def _choose_color(
-    color: Any, names: Sequence[str] | None, table: Any, columns: dict[str, Column], n: int
-) -> tuple[dict[str, Column], int]:
-    """Return the columns of the page, and the index of the one that colours the points, −1 for none."""
-    color_index = -1
-    if isinstance(color, str):
-        if color not in columns:
-            known = f"choose from {', '.join(columns)}" if columns else "pass the table as table=..."
-            raise ValueError(f"color={color!r} is not a column of the table; {known}")
-        if names is not None:
-            columns[color] = read_column(table[color], n, color, names)
-        color_index = list(columns).index(color)
-    elif color is not None:
-        column = read_column(color, n, "color", names)
-        if getattr(color, "name", None) is None:
-            column = replace(column, name="class" if isinstance(column, Classes) else "value")
-        columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
-        color_index = 0
-    elif names is not None:
-        raise ValueError("`names` requires `color`; pass the class of each point as `color`, or omit `names`")
-    return columns, color_index
-
-
 def _theme_name(dark: Any) -> str:
     if not isinstance(dark, bool | np.bool_):
         raise ValueError(f"dark must be True or False, got {dark!r}")
     return "dark" if dark else "light"
-
-
-def _columns(table: Any, n: int) -> dict[str, Column]:
-    """Return the columns of a table by name."""
-    if table is None:
-        return {}
-    keys = table.keys() if isinstance(table, Mapping) else getattr(table, "columns", None)
-    if keys is None:
-        raise ValueError(f"table must be a data frame or a mapping of names to values, got {type(table).__name__}")
-    columns = {str(key): read_column(table[key], n, f"table[{key!r}]") for key in keys}
-    return {name: replace(column, name=name) for name, column in columns.items()}
 
 
 def _column_facts(column: Column, chart: Chart, globe: Array | None, chosen: bool) -> dict[str, Any]:
@@ -234,10 +200,6 @@ def _images(images: Array) -> dict[str, Any]:
     height, width = images.shape[1:3]
     channels = images.shape[3] if images.ndim == 4 else 1
     return {"height": height, "width": width, "channels": channels, "pixels": encode_array(images)}
-
-
-def _theme(theme: Theme) -> dict[str, Any]:
-    return asdict(theme) | {"ramp": color_ramp(theme)}
 
 
 def _css() -> str:

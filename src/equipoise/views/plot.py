@@ -191,6 +191,8 @@ def _check_overlays(Y: Array, forces: Problem | None, isolines: Any, chart: Char
         return
     if Y.shape[1] != 2:
         raise ValueError(f"`isolines` can be drawn only on a 2-D map, but Y is {Y.shape[1]}-D; omit `isolines`")
+    if not hasattr(isolines, "values"):
+        raise ValueError(f"`isolines` must be a result of spaces.isolines, not {isolines!r}; use isolines(…, Y=Y)")
     if len(isolines.values) != len(Y):
         raise ValueError(
             f"`isolines` is for {len(isolines.values):,} points, but Y has {len(Y):,}; use the same points"

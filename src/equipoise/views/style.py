@@ -41,6 +41,7 @@ class Theme:
 LIGHT = Theme("#ffffff", "#1d2230", "#5b6172", "#d0d3d9", COLORS, (0.0, 0.94))
 # 10 % of white gives red and purple a contrast above 3 to the dark background (WCAG 2.1, 1.4.11).
 DARK = Theme("#14161c", "#f2f3f7", "#a4abbd", "#4a4f5c", tuple(_lighten(c, 0.1) for c in COLORS), (0.14, 1.0))
+THEMES = {"light": LIGHT, "dark": DARK}
 
 
 def dot_size(n: int) -> float:

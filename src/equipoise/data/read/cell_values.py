@@ -61,4 +61,6 @@ def describe_fault(cell: str) -> str:
         return f"missing value ({quote(cell)}); fill it in, drop the row, or exclude the column by selecting others"
     if is_number(cell):
         return f"{quote(cell)} is not a finite double-precision number; correct it or drop the row"
+    if "," in cell and is_number(cell.replace(",", "")):
+        return f"{quote(cell)} contains a comma; write it as a plain number, such as 1234.5"
     return f"{quote(cell)} is not a number; correct it, or exclude the column by selecting others"

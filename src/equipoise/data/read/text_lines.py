@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -68,6 +68,7 @@ class Lines:
             buffer.read(3)
         self._block_bytes = BLOCK_BYTES
         self._ahead = b""  # the beginning of the next block
+        self._convert: Callable[[bytes], bytes] | None = None
         self._bytes_read = self._bytes_decoded = self._lines_decoded = 0
         self.number = 0
         self.block = self._next()
@@ -80,6 +81,12 @@ class Lines:
         """Go to the next block."""
         self.number += count_lines(self.block)
         self.block = self._next()
+
+    def convert(self, convert: Callable[[bytes], bytes] | None) -> None:
+        """Apply a function to this block and to all blocks that follow."""
+        self._convert = convert
+        if convert is not None:
+            self.block = convert(self.block)
 
     def extend(self) -> bool:
         """Append the next block to this one; return False at the end of the file."""
@@ -155,7 +162,7 @@ class Lines:
         text = b"".join(parts)
         cut += len(text) - len(parts[-1])
         self._ahead = text[cut:]
-        return text[:cut]
+        return text[:cut] if self._convert is None else self._convert(text[:cut])
 
     def _to_utf8(self, raw: bytes) -> bytes:
         """Return `raw`, the next bytes of the stream, in UTF-8; an empty `raw` means that the stream has ended."""

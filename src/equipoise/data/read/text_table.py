@@ -7,6 +7,7 @@ this accepts more cells (1e-999, +1, spaces before quotes), and errors name the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from ..._types import Array
 from ..dataset import Dataset
 from ..formulas import unmark_formula
+from . import decimal_commas
 from .arrow_csv import parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, is_missing, is_number, to_finite
 from .growing import GrowingTable, SideColumn
@@ -59,6 +61,7 @@ class _TextTable:
     def __init__(self, lines: Lines, selection: Selection, delimiter: str | None):
         self.lines, self.source, self.selection = lines, lines.source, selection
         self.delimiter = delimiter or _most_frequent_delimiter(lines.first())
+        lines.convert(decimal_commas.converter(lines.block, self.delimiter, self.source))
         self.names: tuple[str, ...] = ()
         self.embedded: list[int] = []  # columns to embed
         self.others: dict[int, SideColumn] = {}
@@ -98,7 +101,9 @@ class _TextTable:
         others = set(range(len(head))) - set(self.embedded)
         self.others = {j: SideColumn(is_text=self.names[j] in roles) for j in sorted(others)}
         self.lines.expect_side_columns(len(others))
-        self.empty = set() if self.selection.columns else {j for j in others if not firsts[j]}
+        self.empty = (
+            set() if self.selection.columns or self.selection.every_kind else {j for j in others if not firsts[j]}
+        )
 
     def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
         """Return the first rows with their line numbers, and whether the first row is a header.
@@ -135,7 +140,7 @@ class _TextTable:
         self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
         self.selection.check(self.names, self.source)
         if has_header and not cells[0] and self.selection.id is None and self.names[0] not in self.selection.named:
-            self.selection = Selection(self.selection.columns, self.selection.label, self.names[0])
+            self.selection = replace(self.selection, id=self.names[0])
 
     def _select(self, firsts: Sequence[str], first_row: Sequence[str]) -> list[int]:
         """Return the indices of the columns to embed: the selected columns, or every column that starts with a number.
@@ -143,7 +148,9 @@ class _TextTable:
         `firsts` contains the first value of each column, or an empty text if no value was found; `first_row` is the
         first row of data.
         """
-        roles = (self.selection.label, self.selection.id)
+        if self.selection.every_kind:  # all columns are kept as they are
+            return []
+        roles = (self.selection.label, self.selection.id, *self.selection.exclude)
         numeric = [j for j, name in enumerate(self.names) if name not in roles and is_number(firsts[j])]
         if self.selection.columns is not None:
             index = {name: j for j, name in enumerate(self.names)}
@@ -237,5 +244,7 @@ def _expected_rows(rows: int, stream_bytes: float, size: int) -> int:
 
 
 def _most_frequent_delimiter(line: bytes) -> str:
+    if decimal_commas.separates_numbers(line, b";"):  # 1,5;2,5;3,5 has more commas than semicolons
+        return ";"
     unquoted = b"".join(line.split(b'"')[::2])
     return max(DELIMITERS, key=lambda delimiter: unquoted.count(delimiter.encode()))

@@ -1,0 +1,81 @@
+"""Hints about the columns of a table: which are left out, which only number the rows, and which one dominates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Array
+from ..arrays.blocks import row_blocks
+from ..data import Dataset
+from ..data.read.cell_values import is_missing, is_number
+from ..data.read.selection import quote
+
+DOMINANT = 0.9  # fraction of the variance in one column; chosen
+ROWS = 20  # fewest rows for which consecutive integers are taken for row numbers; chosen
+SAMPLE = 1000  # cells of a column that are checked
+ADDED = re.compile(r"[,\s%$€£]")  # what people add to numbers: separators of thousands, units
+EUCLIDEAN = ("euclidean", "sqeuclidean", "l2", "minkowski", "manhattan", "cityblock", "l1", "chebyshev")
+
+
+def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
+    """Yield a sentence for each column of a table that its user may want to treat in another way.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The table before its preparation.
+    metric : object
+        The metric of the method.
+    is_scaled : bool
+        Whether the columns are standardised.
+    """
+    for name, values in dataset.extra.items():
+        if values.dtype == object and (cell := _disguised_number(values)) is not None:
+            yield (
+                f"column {quote(name)} is not embedded, because cells such as {quote(cell)} are text; write plain"
+                " numbers, such as 1234.5"
+            )
+    if sparse.issparse(dataset.X) or not dataset.columns or metric not in EUCLIDEAN:
+        return
+    X = np.asarray(dataset.X)
+    numbering = [j for j in range(X.shape[1]) if _numbers_rows(X[:, j])]
+    for j in numbering:
+        name = dataset.columns[j]
+        yield f"column {quote(name)} numbers the rows; --id {name} uses it for their names instead of embedding it"
+    if is_scaled or X.shape[1] < 2:
+        return
+    variance = _variance(X)
+    j, total = int(np.argmax(variance)), float(variance.sum())
+    if total > 0 and variance[j] > DOMINANT * total and j not in numbering:
+        yield (
+            f"column {quote(dataset.columns[j])} has {variance[j] / total:.1%} of the variance, so that the map shows"
+            " little else; --standardize gives all columns the same weight"
+        )
+
+
+def _disguised_number(values: Array) -> str | None:
+    """Return the first cell that is a number but for separators or a unit; None unless at least 9 of 10 cells are."""
+    cells = [cell for cell in values[:SAMPLE].tolist() if not is_missing(cell)]
+    disguised = [cell for cell in cells if not is_number(cell) and is_number(ADDED.sub("", cell))]
+    plain = sum(map(is_number, cells))
+    return disguised[0] if disguised and len(disguised) + plain >= 0.9 * len(cells) else None
+
+
+def _numbers_rows(column: Array) -> bool:
+    """Return whether a column contains n consecutive integers in any order."""
+    n = len(column)
+    if n < ROWS or column.max() - column.min() != n - 1 or not (column == np.round(column)).all():
+        return False
+    return len(np.unique(column)) == n
+
+
+def _variance(X: Array) -> Array:
+    """Return the variance of each column, without a copy of the table."""
+    mean, total = X.mean(axis=0, dtype=np.float64), np.zeros(X.shape[1])
+    for rows in row_blocks(len(X), 8 * X.shape[1]):
+        total += np.square(X[rows] - mean).sum(axis=0)
+    return total / len(X)

@@ -1,0 +1,1 @@
+"""The widget: an interactive map in a notebook."""
