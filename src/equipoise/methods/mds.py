@@ -71,9 +71,10 @@ class MDS(Estimator):
     n_components : int, default=2
         Dimension d of the map.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function of two rows, or "precomputed". With "precomputed", X (n, n) contains the
-        dissimilarities: NaN where one is missing, or only the known dissimilarities in a sparse matrix. X may also be a
-        metric space, an object with `n` and `distances(i, j)`.
+        A metric of scikit-learn, a function of two rows, "mixed", `Mixed` or `Blocks` for data frames of several kinds
+        of columns, or "precomputed". With "precomputed", X (n, n) contains the dissimilarities: NaN where one is
+        missing, or only the known dissimilarities in a sparse matrix. X may also be a metric space, an object with `n`
+        and `distances(i, j)`.
     weights : ndarray or sparse matrix of shape (n, n), optional
         Symmetric weights w; 0 excludes a pair. All 1 by default.
     stress : {"metric", "relative", "log", "max", "max_ratio", "ordinal"}, default="metric"
