@@ -125,9 +125,8 @@ def draw(continued: dict[float, list[Result]], maps: dict[float, np.ndarray], la
     for lam, color in zip(LAMBDAS, COLORS, strict=False):
         recall, precision = column(continued[lam], "recall", MANY), column(continued[lam], "precision", FEW)
         first.plot(recall, precision, ".", color=color, markersize=4)
-        first.plot(recall.mean(), precision.mean(), "o", color=color, markersize=8)
-        middle = (recall.mean(), precision.mean())
-        first.annotate(f"λ = {lam:g}", middle, (0, -20), textcoords="offset points", ha="center", fontsize=8)
+        first.plot(recall.mean(), precision.mean(), "o", color=color, markersize=8, label=f"λ = {lam:g}")
+    first.legend(fontsize=8, loc="upper right", frameon=False)
     first.set_xlabel(f"recall: relevant points among the {MANY} nearest", fontsize=8)
     first.set_ylabel(f"precision: relevant among the {FEW} nearest", fontsize=8)
     first.tick_params(labelsize=8)

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "equipoise"
 RULES = ("unknown", "upward", "cycles", "repeated_names", "private_names")
 PUBLIC_SIGNATURES = {
+    "data.read.read",
     "evaluate.compare.compare",
     "evaluate.report.evaluate",
     "views.notebook.widget.widget",

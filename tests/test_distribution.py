@@ -44,6 +44,7 @@ def backend():
 
 def test_wheel_with_only_the_package_is_accepted(tmp_path):
     check_wheel(write_wheel(tmp_path / "a.whl", WHEEL))
+    check_wheel(write_wheel(tmp_path / "b.whl", ["equipoise/", *WHEEL]))  # auditwheel adds entries for folders
 
 
 @pytest.mark.parametrize(

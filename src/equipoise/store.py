@@ -18,14 +18,15 @@ from . import inputs
 from ._plural import plural
 from ._tags import from_tag, tag_of
 from .arrays.namespace import is_device_array, to_numpy
-from .methods import ALL
+from .methods import ALL, Parametric
 from .methods.estimator import threads
+from .methods.parametric.layers_as_data import as_data, from_data
 from .saving import archive
 from .saving.archive import Refused, Unstorable
 from .saving.migrate import migrate
 
 FORMAT = 1  # version of the file format; incremented when older versions cannot read new files
-METHODS = {method.__name__: method for method in ALL}
+METHODS = {method.__name__: method for method in (*ALL, Parametric)}
 
 ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define them, imported when needed
     "engines.torch.Torch": "engines.torch.engine",
@@ -64,8 +65,9 @@ def save(method: Any, path: str | Path) -> None:
     The file is a zip of .npy arrays and a JSON file, without pickle or code. It contains the parameters, the map, the
     loss and its curve, the affinities and what `transform` needs, including the data, but no callbacks. A parameter
     that is code, such as a metric function or a user-defined kernel, raises ValueError before anything is written. A
-    map that is a tensor is loaded as a NumPy array. A method fitted on a GPU can be loaded on a machine without a GPU,
-    if PyTorch is installed there.
+    map that is a tensor is loaded as a NumPy array. The network of a `Parametric` is stored as layers and weights, if
+    it consists of Linear layers and the usual activations; a network with other layers raises ValueError. A method
+    fitted on a GPU can be loaded on a machine without a GPU, if PyTorch is installed there.
 
     Parameters
     ----------
@@ -79,11 +81,27 @@ def save(method: Any, path: str | Path) -> None:
         raise ValueError(f"save() supports the methods {', '.join(METHODS)}; got {kind.__name__}")
     check_is_fitted(method, "embedding_")
     parameters = {**method.get_params(deep=False), "callbacks": ()}
+    if kind is Parametric:
+        parameters |= {"method": _nested(method.method), "encoder": method.encoder and as_data(method.encoder)}
     for name, value in parameters.items():
         _require_storable(name, value)
     state = _without(vars(method), {*parameters, *NOT_STATE})
+    if kind is Parametric:
+        state["encoder_"] = as_data(method.encoder_)
     about = {"kind": "method", "format": FORMAT, "equipoise": archive.version(), "method": kind.__name__}
     archive.write(path, about, {"parameters": parameters, "state": state}, _describe)
+
+
+def _nested(method: Any) -> dict[str, Any] | None:
+    """Return a method that is a parameter of another one as its name and its own parameters."""
+    if method is None:
+        return None
+    parameters = {**method.get_params(deep=False), "callbacks": ()}
+    for name, value in parameters.items():
+        _require_storable(name, value)
+    if METHODS.get(type(method).__name__) is not type(method):
+        raise ValueError(f"the parameter method cannot be saved: {type(method).__name__} is not a method of equipoise")
+    return {"class": type(method).__name__, "parameters": parameters}
 
 
 def load(path: str | Path) -> Any:
@@ -137,16 +155,26 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
     for name in parameters:
         if name not in known:
             raise ValueError(f"{kind.__name__} has no parameter {name[:80]!r} in this version")
+    if kind is Parametric:
+        parameters, state = _with_networks(parameters, state)
     method = kind(**parameters)
     for name, value in state.items():
         if not (name.startswith("_") ^ name.endswith("_")) or callable(getattr(kind, name, None)):
             raise ValueError(f"a fitted {kind.__name__} has no attribute {name[:80]!r}")
         vars(method)[name] = value
     _require_known(kind, [name for name in state if name.startswith("_")])  # the user may add public ones
-    columns = getattr(method, "n_columns", method.n_components)
+    columns = method.n_columns if hasattr(method, "n_columns") else method.n_components
     if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == columns):
         raise ValueError(f"the file does not contain a map with {plural(columns, 'column')}")
     return method
+
+
+def _with_networks(parameters: dict[str, Any], state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters and the state of a Parametric with its method and its networks built."""
+    method, encoder = parameters["method"], parameters["encoder"]
+    built = None if method is None else METHODS[method["class"]](**method["parameters"])
+    given = None if encoder is None else from_data(encoder)
+    return {**parameters, "method": built, "encoder": given}, {**state, "encoder_": from_data(state["encoder_"])}
 
 
 def _require_known(kind: type, names: Iterable[str]) -> None:

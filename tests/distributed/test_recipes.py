@@ -1,4 +1,7 @@
-"""The recipes for clusters in docs/howto/clusters.md, run on local clusters of Dask, Ray and Spark, and by torchrun."""
+"""The recipes for clusters in docs/howto/clusters.md, run on local clusters of Dask, Ray and Spark, and by torchrun.
+
+Where Ray or Spark is not installed, its test says so and is skipped.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import numpy as np
 import pytest
 
 from equipoise.distributed import SingleProcess
+from equipoise.distributed.launch import free_port
 
 VARIABLES = {
     "GLOO_SOCKET_IFNAME": "lo",
@@ -77,6 +81,26 @@ def test_torchrun(tmp_path):
     assert words == ["torchrun", "--nproc-per-node", "4", "mean.py"]
     shown = run(tmp_path, code, sys.executable, "-m", "torch.distributed.run", "--standalone", *words[1:2], "2")
     assert shown.splitlines() == [str(expected())] * 2
+
+
+def test_variables_of_slurm(tmp_path):
+    """Slurm is not needed: srun starts this command with its variables once for each task."""
+    (tmp_path / "mean.py").write_text(
+        shared_code() + "with eq.distributed.current_group() as group:\n    print(mean_of_rows(group, 10_000))\n",
+        encoding="utf-8",
+    )
+    command = re.search(r"bash -c \\\n *'(.*)'", block("Slurm", "sh"))
+    assert command is not None
+    words = ["bash", "-c", command[1].replace("exec python ", f"exec {sys.executable} ")]
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port("127.0.0.1")), "SLURM_NTASKS": "2"}
+    tasks = [
+        subprocess.Popen(
+            words, cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **VARIABLES, **address, "SLURM_PROCID": str(task), "SLURM_LOCALID": str(task)},
+        )
+        for task in range(2)
+    ]  # fmt: skip
+    assert [task.communicate()[0] for task in tasks] == [f"{expected()}\n"] * 2
 
 
 @pytest.mark.skipif(find_spec("distributed") is None, reason="dask.distributed is not installed")

@@ -31,6 +31,11 @@ class Bare:
 @pytest.mark.parametrize("space", [eq.spaces.Euclidean(X), Bare()], ids=["Euclidean", "Bare"])
 @every_method
 def test_map_is_that_of_the_distances(Method, space):
+    if Method is eq.PCA and isinstance(space, eq.spaces.Euclidean):
+        found, expected = brief(Method).fit(space), brief(Method).fit(X)  # its points are the rows of a table
+        assert_array_equal(found.embedding_, expected.embedding_)
+        assert_array_equal(found.transform(NEW), expected.transform(NEW))
+        return
     if Method in NEEDS_ROWS:
         with pytest.raises(ValueError, match=NEEDS_ROWS[Method]):
             brief(Method).fit(space)

@@ -69,3 +69,9 @@ def test_values_in_a_link_are_numbers_in_range(value):
         from_query(urlencode({"perplexity": value}))
     with pytest.raises(ValueError):
         from_query(urlencode({"changes": f"5:perplexity:{value}"}))
+
+
+def test_active_run_of_a_link_exists():
+    assert from_query("b.method=umap&active=1").active == 1
+    with pytest.raises(ValueError, match="active=1 in the link must be less than the number of runs, 1"):
+        from_query("active=1")

@@ -52,9 +52,9 @@ def test_energies_are_plotted_only_for_points_with_mass():
 
     plot = EnergyPlot()
     assert not plot.plot.visible
-    plot.show([(i, 0.5 * i, 3.0) for i in range(5000)], "left")
+    plot.show([(i, 0.5 * i, 3.0) for i in range(5000)], "first map")
     shown = plot.source.data
-    assert plot.plot.visible and plot.plot.title.text == "Energy, left map" and len(shown["total"]) == MAX_POINTS
+    assert plot.plot.visible and plot.plot.title.text == "Energy, first map" and len(shown["total"]) == MAX_POINTS
     assert shown["iteration"][-1] == 4999 and shown["total"][-1] == shown["kinetic"][-1] + 3.0
     plot.show([])
     assert not plot.plot.visible

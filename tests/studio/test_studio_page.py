@@ -213,11 +213,11 @@ def test_two_runs_side_by_side_with_trust_colours(studio, visit):
     tab = visit(studio.url)
     play_to(studio, tab, 30)
     tab.get_by_role("button", name="Compare two runs").click()
-    until(tab, f"{text('title b')}.startsWith('UMAP')")
+    until(tab, f"{text('title b')}.startsWith('2 · UMAP')")
     settle(studio, tab)
     assert get(tab, "method", "value") == "umap" and get(tab, "n_neighbors", "visible")
     assert not get(tab, "perplexity", "visible")
-    assert get(tab, "title b", "text").split(" · ")[1] == get(tab, "title a", "text").split(" · ")[1]
+    assert get(tab, "title b", "text").split(" · ")[2] == get(tab, "title a", "text").split(" · ")[2]
     first = positions(tab)
     put(tab, "min_dist", "value", 0.7)
     press(tab, "Step")

@@ -210,7 +210,7 @@ def test_links_round_trip():
         "gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, RESET_MOMENTUM))
     )
     second = Recipe("umap", (("n_neighbors", 9),), 1, (Event(4, "min_dist", 0.25),))
-    view = View("file:a b&c.csv", (LinkedRun(first, 60), LinkedRun(second, 55)), "trust", 17)
+    view = View("file:a b&c.csv", (LinkedRun(first, 60), LinkedRun(second, 55)), "trust", 17, 1)
     assert from_query(to_query(view)) == view
     assert from_query("") == View()
     later = View(runs=(LinkedRun(Recipe(events=(Event(20, RESET_MOMENTUM), Event(50, RESET_MOMENTUM))), 30),))

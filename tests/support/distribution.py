@@ -24,7 +24,7 @@ BUILT = re.compile(r"\.(so|pyd|o|a|pyc|whl|gz|zip)$|(^|/)(build|dist|shared|__py
 def check_wheel(path: Path) -> None:
     """Raise AssertionError if the wheel holds a file that it should not, or is too large."""
     with zipfile.ZipFile(path) as wheel:
-        names = wheel.namelist()
+        names = [name for name in wheel.namelist() if not name.endswith("/")]
     unexpected = [name for name in names if not WHEEL_FILES.fullmatch(name)]
     assert not unexpected, f"{path.name} contains {unexpected}; exclude them in pyproject.toml"
     cores = [name for name in names if name.endswith((".so", ".pyd"))]

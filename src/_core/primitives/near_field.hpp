@@ -116,7 +116,7 @@ void near_in(const Cells<D, R> &cells, const Table &table, Points<R> targets, Fi
                     }
                     near_eight(table, d2, &value, &slope);
                     Eight weight = *reinterpret_cast<const Eight *>(charge + q * stride + s);
-                    weight = (lane < R(last - s)) & (lane != R(self - s)) ? weight : Eight{};
+                    weight = ((lane < R(last - s)) & (lane != R(self - s))) ? weight : Eight{};
                     phi += weight * value;
                     for (int c = 0; c < D; ++c) force[c] += weight * slope * diff[c];
                 }

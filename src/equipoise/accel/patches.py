@@ -73,7 +73,7 @@ class ImportHook(importlib.abc.MetaPathFinder):
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module  # the loader is the module's __loader__
+            vars(loader).pop("exec_module", None)  # the loader is the module's __loader__; other hooks may have done so
             execute(module)
             self.imported(module.__name__)
 

@@ -75,8 +75,6 @@ def mds(estimator: Any, X: Any, y: Any = None, init: Any = None) -> Array:
     _refuse_metric_params(estimator)
     metric, is_metric = _mds_kind(estimator)
     normalized = estimator.normalized_stress
-    if not is_metric and normalized is False:
-        raise NotAvailable("normalized_stress=False has no counterpart in non-metric MDS")
     convert: dict[str, Convert | None] = {
         **COMMON,
         "metric": lambda _: metric,
@@ -100,10 +98,11 @@ def mds(estimator: Any, X: Any, y: Any = None, init: Any = None) -> Array:
     Y = np.asarray(method.embedding_, dtype=np.float64)
     estimator.dissimilarity_matrix_ = D
     estimator.n_iter_ = method.n_iter_
-    if is_metric:
-        estimator.stress_ = method.stress_1_ if normalized is True else method.loss_
-    else:
-        Y, estimator.stress_ = _scaled_like_disparities(Y), method.stress_1_
+    estimator.stress_ = method.stress_1_ if normalized is True or not is_metric else method.loss_
+    if not is_metric:
+        Y, squares = _scaled_like_disparities(Y)
+        if normalized is False:
+            estimator.stress_ = method.stress_1_**2 * squares
     estimator.embedding_ = Y
     return Y
 
@@ -129,11 +128,13 @@ def _distances(X: Array, metric: Any) -> Array:
     return pairwise_distances(X, metric=metric)
 
 
-def _scaled_like_disparities(Y: Array) -> Array:
-    """Return a map of non-metric MDS in scikit-learn's size: Σ d² = n(n − 1)/4 over the pairs i < j."""
+def _scaled_like_disparities(Y: Array) -> tuple[Array, float]:
+    """Return a map of non-metric MDS in scikit-learn's size, Σ d² = n(n − 1)/2 over the pairs i < j, and this sum."""
     n = len(Y)
     squares = n * float(np.square(Y - Y.mean(axis=0)).sum())  # Σ_{i<j} d²
-    return Y * np.sqrt(n * (n - 1) / 4 / squares) if squares > 0 else Y
+    if not squares > 0:
+        return Y, 0.0
+    return Y * np.sqrt(n * (n - 1) / 2 / squares), n * (n - 1) / 2
 
 
 def isomap(estimator: Any, X: Any) -> None:

@@ -25,13 +25,13 @@ from . import embed_ranks
 from .annotated_output import annotated_output
 from .console import Console
 from .geometry_option import as_option
-from .hints import hints
 from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
-from .options import STDIN, add_data, add_verb, keep_columns, read_preparation, read_source
+from .options import STDIN, add_data, add_verb
 from .outputs import add_outputs, choose_outputs, join_names, report_written, writable
+from .read_table import add_missing, read_table
 from .saved_model import save_model
 from .write_map import write_outputs
 
@@ -41,6 +41,7 @@ EXAMPLES = """\
   equipoise embed iris --method symmetricsne --kernel "StudentT(dof=0.5)"
   equipoise embed iris --geometry torus:60
   equipoise embed wine --plot svg,html --out maps
+  equipoise embed wine --metric mixed
   equipoise embed iris --save iris.eq && equipoise transform iris.eq iris --out new
   equipoise embed iris --checkpoint run.eqc
   equipoise embed iris --checkpoint run.eqc --resume
@@ -53,6 +54,7 @@ def add(verbs: Any, method: str) -> None:
     """Add the verb `embed` to the command line, with options for the parameters of one method."""
     verb = add_verb(verbs, "embed", "make a map of a data set and a plot of it", "DATA [options]", EXAMPLES, run)
     add_data(verb)
+    add_missing(verb)
     group = add_outputs(verb)
     group.add_argument(
         "--save",
@@ -83,11 +85,10 @@ def run(args: argparse.Namespace) -> int:
     if args.ranks is not None:
         return embed_ranks.run(args, method, checkpoints)
     with progress.shown() as bars:
-        source = read_source(args)
-        preparation = read_preparation(args, source)
-        columns, dataset = source.columns, preparation.apply(keep_columns(source, args.keep))
-        advice = list(hints(source, getattr(method, "metric", None), args.standardize)) if is_file(args) else []
-        del source  # frees memory
+        table = read_table(args, method.get_params().get("metric"))
+        dataset, preparation, columns = table.dataset, table.preparation, table.columns
+        if table.metric is not None:
+            method.set_params(metric=table.metric)
         outputs = choose_outputs(args, dataset.name)
         into = annotated_output(args, outputs, method, dataset.X.shape[0], not preparation.is_identity)
         console = Console(sys.stderr if outputs.map is None else sys.stdout)
@@ -95,10 +96,11 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
         if columns and args.columns is None and is_file(args):
             console.print(f"columns             {list_names(columns)}")
-            if left_out := [name for name in dataset.extra if name not in columns]:
+            left_out = [name for name in dataset.extra if name not in columns and name not in table.said]
+            if left_out:
                 console.print(f"not embedded        {list_names(left_out)}")
-        for hint in advice:
-            console.print(f"hint                {hint}")
+        for note in (*table.notes, *(f"hint                {hint}" for hint in table.hints if is_file(args))):
+            console.print(note)
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
@@ -109,6 +111,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnfinishedWarning)  # printed with the result
+                warnings.filterwarnings("ignore", "left out of the distance")  # printed above
                 method.fit(dataset.X)
         except KeyboardInterrupt as interrupt:
             if not hasattr(method, "n_iter_"):
@@ -196,9 +199,10 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
         if (found := precomputed_input(method)) is not None:
             raise ValueError(f"X contains {found[1]}, not distances; pass the original table to `equipoise evaluate`")
         metric = method.get_params().get("metric", "euclidean")
-        console.print(
-            f"neighbours kept     {neighbor_recall(dataset.X, method, k, metric=metric):.1%} of the {k} nearest"
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "left out of the distance")
+            kept = neighbor_recall(dataset.X, method, k, metric=metric)
+        console.print(f"neighbours kept     {kept:.1%} of the {k} nearest")
     except ValueError as error:
         console.print(f"neighbours kept     not measured: {error}")
     if dataset.labels is None:

@@ -32,7 +32,7 @@ from .write_map import write_outputs
 BLOCKS = ".zarr"  # a map that the ranks write in blocks of rows
 # Options that need the whole table.
 READ_WHOLE = (
-    *("columns", "label", "id", "transpose", "use_rep", "layer", "keep"),
+    *("columns", "exclude", "label", "id", "transpose", "use_rep", "layer", "keep"),
     *("normalize_total", "log1p", "standardize", "save"),
 )
 FUNCTION = "equipoise.cli.rank_command:embed_rank"

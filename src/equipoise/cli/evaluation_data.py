@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..data import Dataset
 from ..data.read.selection import list_names
@@ -13,7 +14,8 @@ from ..saving.checkpoint import fingerprint
 from .geometry_option import add_geometry
 from .map_files import MapFile, add_coordinates
 from .option_values import integer
-from .options import add_data, read_preparation, read_source
+from .options import add_data
+from .read_table import read_like, read_table
 from .saved_model import SavedModel
 
 METRIC = "euclidean"
@@ -24,7 +26,7 @@ class EvaluationData:
     """A prepared data set, its metric, and a description of the data and their preparation."""
 
     dataset: Dataset
-    metric: str
+    metric: Any
     about: str
 
 
@@ -58,10 +60,9 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
     """
     models = {name: loaded.model for name, loaded in maps.items() if loaded.model is not None}
     if not models:
-        source = read_source(args)
-        preparation = read_preparation(args, source)
-        hint = " (no --log1p, --standardize or --pca)" if preparation.is_identity else ""
-        return EvaluationData(preparation.apply(source), args.metric or METRIC, f"{source.name}, {preparation}{hint}")
+        table = read_table(args, args.metric or METRIC)
+        hint = " (no --log1p, --standardize or --pca)" if table.preparation.is_identity else ""
+        return EvaluationData(table.dataset, table.metric, f"{table.dataset.name}, {table.preparation}{hint}")
     for option in ("normalize-total", "log1p", "standardize", "pca"):
         if getattr(args, option.replace("-", "_")):
             raise ValueError(
@@ -87,15 +88,14 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
                 f"{first} and {name} were fitted with different metrics ({metric}; {_metric(other)}); choose one for"
                 " all with --metric"
             )
-    source = read_source(args, columns)
-    about = f"{source.name}, {model.preparation}, as for {first}"
-    return EvaluationData(model.preparation.apply(source), metric, about)
+    dataset = read_like(args, columns, model.preparation, metric)
+    return EvaluationData(dataset, metric, f"{dataset.name}, {model.preparation}, as for {first}")
 
 
-def _metric(model: SavedModel) -> str:
+def _metric(model: SavedModel) -> Any:
     if (found := precomputed_input(model.method)) is not None:
         raise ValueError(
             f"a model given as MAP was fitted to {found[1]}, not to distances, so the metric of DATA is unknown; choose"
             " it, as in --metric euclidean"
         )
-    return str(model.method.get_params().get("metric", METRIC))
+    return model.method.get_params().get("metric", METRIC)

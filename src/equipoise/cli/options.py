@@ -109,6 +109,7 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
         type=column_names,
         help="columns to use (default: those of the saved model, if there is one, else all numeric columns)",
     )
+    group.add_argument("--exclude", metavar="A,B,…", type=column_names, help="columns not to use")
     group.add_argument("--label", metavar="COLUMN", help="column with the classes")
     group.add_argument("--id", metavar="COLUMN", help="column with the names of the rows")
     group.add_argument("--transpose", action="store_true", help="exchange rows and columns of the file")
@@ -135,15 +136,20 @@ def column_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None) -> Dataset:
-    """Read the data without preparation; if --columns is missing, use `columns` for files with named columns."""
-    selected = {"columns": args.columns, "label": args.label, "id": args.id}
+def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None, every_kind: bool = False) -> Dataset:
+    """Read the data without preparation; if --columns is missing, use `columns` for files with named columns.
+
+    If `every_kind`, text and missing values of text tables and Parquet and Feather files are kept.
+    """
+    selected: dict[str, Any] = {"columns": args.columns, "label": args.label, "id": args.id}
     selected |= {"use_rep": args.use_rep, "layer": args.layer}
     if args.data not in data.DATASETS:
         if args.columns is None and args.data.lower().endswith(NAMED_COLUMNS) and not args.transpose:
             selected["columns"] = columns
-        return data.read(existing(args.data), transpose=args.transpose, **selected)
-    for name, value in {**selected, "transpose": args.transpose or None}.items():
+        exclude = [] if args.exclude is None else args.exclude
+        selected |= {"transpose": args.transpose, "every_kind": every_kind, "exclude": exclude}
+        return data.read(existing(args.data), **selected)
+    for name, value in {**selected, "transpose": args.transpose or None, "exclude": args.exclude}.items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} applies to files only; omit it for the bundled data set {args.data}")

@@ -11,8 +11,9 @@ from .._plural import plural
 from ..progress import shown
 from .annotated_output import annotated_output
 from .console import Console
-from .options import add_source, add_verb, keep_columns, read_source
+from .options import add_source, add_verb
 from .outputs import add_outputs, choose_outputs, report_written
+from .read_table import read_like
 from .saved_model import load_model
 from .write_map import write_outputs
 
@@ -33,8 +34,8 @@ def add(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the method, place the rows and write the map."""
     model = load_model(args.model)
-    method, dataset = model.method, keep_columns(read_source(args, model.columns), args.keep)
-    dataset = model.preparation.apply(dataset)
+    method = model.method
+    dataset = read_like(args, model.columns, model.preparation, method.get_params().get("metric"))
     outputs = choose_outputs(args, dataset.name)
     into = annotated_output(args, outputs, method, dataset.X.shape[0], is_prepared=True)
     console = Console(sys.stderr if outputs.map is None else sys.stdout)

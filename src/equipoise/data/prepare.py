@@ -14,6 +14,7 @@ from ..arrays.namespace import check_finite, entry_place, is_integer
 from ..linalg.pca import one_blas_thread
 from ..linalg.randomized import Directions
 from .dataset import Dataset
+from .missing import is_frame_of_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,6 +33,10 @@ class Preparation:
         The k principal directions, the columns of V.
     total : float, default=None
         The total to which each row is scaled first.
+    fill : array, shape (D,), default=None
+        Values that replace missing ones before all other steps.
+    gaps : bool, default=False
+        Keep missing values; then there are no other steps.
     """
 
     log1p: bool = False
@@ -40,14 +45,23 @@ class Preparation:
     mean: Array | None = None
     directions: Array | None = None
     total: float | None = None
+    fill: Array | None = None
+    gaps: bool = False
 
     @property
     def is_identity(self) -> bool:
         """Whether there are no steps."""
-        return not self.log1p and self.total is None and self.scale is None and self.directions is None
+        return (
+            not self.log1p
+            and self.total is None
+            and self.scale is None
+            and self.directions is None
+            and self.fill is None
+        )
 
     def __str__(self) -> str:
-        parts = [] if self.total is None else [f"rows scaled to a total of {self.total:,.6g}"]
+        parts = [] if self.fill is None else ["missing values filled in"]
+        parts += [] if self.total is None else [f"rows scaled to a total of {self.total:,.6g}"]
         parts += ["log(1 + x)"] * self.log1p + ["standardised"] * (self.scale is not None)
         if self.directions is not None:
             parts.append(plural(self.directions.shape[1], "principal component"))
@@ -59,8 +73,12 @@ class Preparation:
     def apply(self, dataset: Dataset) -> Dataset:
         """Return a preprocessed copy of a data set."""
         X, columns = dataset.X, dataset.columns
+        if self.gaps or is_frame_of_columns(X):
+            return dataset
+        if self.fill is not None and len(self.fill) == X.shape[1]:
+            X = np.where(np.isnan(X), self.fill, X)
         check_finite(X, "X", columns or None, power=2)
-        for part in (self.scale, self.mean):
+        for part in (self.fill, self.scale, self.mean):
             if part is not None and len(part) != X.shape[1]:
                 raise ValueError(
                     f"{dataset.name} has {plural(X.shape[1], 'column')}, but the preparation was fitted to {len(part)};"

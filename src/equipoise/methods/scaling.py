@@ -23,7 +23,7 @@ from ..linalg.row_products import multiply_rows, multiply_vector
 from ..memory import require_memory_for_pairs
 from ..neighbors.vectors import is_euclidean
 from ..progress import stage
-from ..spaces import GraphGeodesic
+from ..spaces import Euclidean, GraphGeodesic
 from .closed_form import Model
 from .estimator import accepts_cupy
 from .feature_space import KernelPCA
@@ -80,11 +80,14 @@ class PCA(KernelPCA, Scaling):
                 "PCA needs a table of coordinates (n, D), but X is a pair (indices, distances); use"
                 ' Isomap(metric="precomputed") for neighbour lists'
             )
+        if isinstance(X, Euclidean):
+            X = X.X
         data = make_input(X, "euclidean", order="rows", device=self._device(X))
         data.check_power(4)  # the loss is quadratic in the Gram matrix
         if data.coordinates is None:
             raise ValueError(
-                'PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS or kernel="rbf"'
+                "PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS, which is PCA of its"
+                ' distances, or kernel="rbf"'
             )
         self._require_on_device(X, data)
         self._record_features(X, data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,6 +12,7 @@ from ..._warn import warn
 from ..dataset import Dataset
 from .annotated import read_h5ad
 from .arrow_files import read_feather, read_parquet
+from .every_column import gather_columns
 from .excel import read_excel
 from .images import read_images
 from .matrix_market import read_matrix_market
@@ -36,6 +38,8 @@ def read(
     transpose: bool = False,
     use_rep: str | None = None,
     layer: str | None = None,
+    exclude: Sequence[str] = (),
+    every_kind: bool = False,
 ) -> Dataset:
     """Read a data set from a file or stream.
 
@@ -57,6 +61,11 @@ def read(
         In AnnData files, the table of `obsm` to embed, such as "X_pca"; by default X.
     layer : str, default=None
         In AnnData files, the layer to embed; by default X.
+    exclude : sequence of str, default=()
+        Columns of a text table or a Parquet or Feather file that are not embedded.
+    every_kind : bool, default=False
+        Embed columns of every kind, for metric="mixed": X is then an Arrow table of all columns of a text table or
+        Parquet or Feather file, text and gaps included. Other files contain only numbers, and are read as usual.
 
     Returns
     -------
@@ -73,10 +82,15 @@ def read(
         If there is no such file or folder.
     """
     selection = _select(columns, {"label": label, "id": id, "use_rep": use_rep, "layer": layer})
+    if isinstance(exclude, str) or not isinstance(exclude, Sequence):
+        raise TypeError(f"exclude must be a list of names, got {exclude!r}")
+    selection = replace(selection, exclude=tuple(map(str, exclude)), every_kind=every_kind)
     name = str(source) if isinstance(source, str | Path) else "stream"
     if (use_rep or layer) and not (name.lower().endswith(".h5ad") or Path(name).is_dir()):
         raise ValueError(f"{name}: use_rep and layer select a table of an AnnData file (.h5ad or Zarr); omit them")
     dataset = _read(source, selection, transpose)
+    if every_kind and not dataset.X.shape[1]:
+        dataset = gather_columns(dataset, selection)
     return exchange_rows_and_columns(dataset, name) if transpose else dataset
 
 

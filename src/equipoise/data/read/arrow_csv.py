@@ -48,9 +48,8 @@ def parse_block(
     table = _read_csv(block, delimiter, tuple(is_text), gaps)
     if table is None:
         return None
-    numbers = np.array(
-        [table.column(j).chunk(0).to_numpy(zero_copy_only=False) for j in range(width) if not is_text[j]]
-    )
+    numeric = [table.column(j).chunk(0).to_numpy(zero_copy_only=False) for j in range(width) if not is_text[j]]
+    numbers = np.array(numeric) if numeric else np.empty((0, len(table)))
     strings = {j: table.column(j).chunk(0) for j in texts}
     if not has_quotes:  # as csv.reader(skipinitialspace=True); _is_strict rejects spaces before quoted cells
         strings = {j: compute.utf8_ltrim(column, characters=" ") for j, column in strings.items()}
@@ -67,7 +66,7 @@ def parse_wide_block(
     `parse_block`, for example if a line is blank.
     """
     ends = _cell_ends(block, delimiter, width)
-    if ends is None:
+    if ends is None or len(texts) == width:
         return None
     import pyarrow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +98,14 @@ def _read_columns(load: Load, schema: Any, sizes: Sequence[int], source: str, se
     names = [str(name) for name in schema.names]
     selection.check(names, source)
     if selection.id is None and PANDAS_INDEX in names and PANDAS_INDEX not in selection.named:
-        selection = Selection(selection.columns, selection.label, PANDAS_INDEX)
-    roles = (selection.label, selection.id)
+        selection = replace(selection, id=PANDAS_INDEX)
+    roles = (selection.label, selection.id, *selection.exclude)
     embedded = selection.columns or tuple(
         name for name, type in zip(names, schema.types, strict=True) if _is_numeric(type) and name not in roles
     )
-    if not embedded:
+    if selection.every_kind:  # all columns are kept as they are
+        embedded = ()
+    elif not embedded:
         raise ValueError(f"{source} has no numeric column to embed; convert a column to numbers")
     if not sum(sizes):
         raise ValueError(f"{source} has no rows; expected a row for each point")

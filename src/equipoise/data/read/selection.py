@@ -48,6 +48,10 @@ class Selection:
         Column of row names.
     use_rep, layer : str, default=None
         The table of an AnnData file: a key of `obsm` or of `layers`; None for X.
+    exclude : tuple of str, default=()
+        Columns not to embed.
+    every_kind : bool, default=False
+        Whether to embed columns of every kind, text and gaps included.
     """
 
     columns: tuple[str, ...] | None = None
@@ -55,11 +59,13 @@ class Selection:
     id: str | None = None
     use_rep: str | None = None
     layer: str | None = None
+    exclude: tuple[str, ...] = ()
+    every_kind: bool = False
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The names of all selected columns."""
-        return (*(self.columns or ()), *(name for name in (self.label, self.id) if name is not None))
+        """The names of all columns that the user mentions."""
+        return (*(self.columns or ()), *(name for name in (self.label, self.id) if name is not None), *self.exclude)
 
     def check(self, names: Sequence[str], source: str) -> None:
         """Raise if a selected name does not exist or is selected twice, or if two columns have the same name."""

@@ -7,6 +7,7 @@ this accepts more cells (1e-999, +1, spaces before quotes), and errors name the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -100,7 +101,9 @@ class _TextTable:
         others = set(range(len(head))) - set(self.embedded)
         self.others = {j: SideColumn(is_text=self.names[j] in roles) for j in sorted(others)}
         self.lines.expect_side_columns(len(others))
-        self.empty = set() if self.selection.columns else {j for j in others if not firsts[j]}
+        self.empty = (
+            set() if self.selection.columns or self.selection.every_kind else {j for j in others if not firsts[j]}
+        )
 
     def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
         """Return the first rows with their line numbers, and whether the first row is a header.
@@ -137,7 +140,7 @@ class _TextTable:
         self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
         self.selection.check(self.names, self.source)
         if has_header and not cells[0] and self.selection.id is None and self.names[0] not in self.selection.named:
-            self.selection = Selection(self.selection.columns, self.selection.label, self.names[0])
+            self.selection = replace(self.selection, id=self.names[0])
 
     def _select(self, firsts: Sequence[str], first_row: Sequence[str]) -> list[int]:
         """Return the indices of the columns to embed: the selected columns, or every column that starts with a number.
@@ -145,7 +148,9 @@ class _TextTable:
         `firsts` contains the first value of each column, or an empty text if no value was found; `first_row` is the
         first row of data.
         """
-        roles = (self.selection.label, self.selection.id)
+        if self.selection.every_kind:  # all columns are kept as they are
+            return []
+        roles = (self.selection.label, self.selection.id, *self.selection.exclude)
         numeric = [j for j, name in enumerate(self.names) if name not in roles and is_number(firsts[j])]
         if self.selection.columns is not None:
             index = {name: j for j, name in enumerate(self.names)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...engines import choose_device
 from ...geometry import Geometry
 from ...inputs import is_space
 from ...memory import gpu_memory
+from ...neighbors.vectors import is_mixed
 from ...optimize.descent import Descent, split_callbacks
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
@@ -114,8 +116,13 @@ class Parametric(Estimator):
     n_jobs: int | None = None
 
     @property
-    def _n_features_out(self) -> int:
+    def n_columns(self) -> int:
+        """The number of columns of the map."""
         return self._method().n_columns
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_columns
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         # The table; for a batch, the values in the layers of the default encoder at both ends of every edge and the
@@ -257,6 +264,24 @@ class Parametric(Estimator):
         """Train the encoder on X and return the positions (n, d) of the rows of X, as a tensor if X is a tensor."""
         return self.fit(X, y).embedding_
 
+    def to_onnx(self, path: str | Path) -> None:
+        """Write the trained encoder to an ONNX file, atomically, for programs without Python or PyTorch.
+
+        The graph has one input "x", float32 rows (m, D) for any m, and one output "y", their positions (m, d); it
+        includes the scaling of the rows and, on a sphere, the projection to it. Requires the package onnx. An encoder
+        with layers other than those of `eq.save` raises ValueError.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write; an existing file is replaced.
+        """
+        check_is_fitted(self, "embedding_")
+        from .layers_as_data import as_data
+        from .onnx_graph import write_onnx
+
+        write_onnx(path, as_data(self.encoder_), self._geometry, (self.n_features_in_, self.n_columns))
+
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         if "encoder_" in state:  # the machine that loads it may have no GPU
@@ -303,6 +328,11 @@ class Parametric(Estimator):
                 raise ValueError(
                     f'Parametric needs a table X (n, D), but its method has {name}="precomputed"; use another {name}'
                 )
+        if is_mixed(getattr(method, "metric", None)):
+            raise ValueError(
+                f"Parametric needs a table of numbers, but its method has metric={method.metric!r}; encode the columns"
+                " as numbers, and use another metric"
+            )
 
 
 def _as_rows(X: Any, min_rows: int) -> Tensor:

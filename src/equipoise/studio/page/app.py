@@ -21,7 +21,7 @@ from ..session.recipe import Recipe
 from ..session.run import Run
 from ..session.worker import Shot
 from .flow import Flow
-from .layout import Layout
+from .layout import MAP_NAMES, Layout
 from .link import COLORS, LinkedRun, View, from_query, to_query
 from .picture import Picture
 from .template import set_template
@@ -183,8 +183,8 @@ class Page:
             run, curves, energy, code = result
             if not self._player.pending_changes:  # does not touch a slider that the user is moving
                 self.layout.show_run(run.recipe, run.values, len(run.X), self._active)
-            self.layout.show_curves(curves)
-            self.layout.energy.show(energy, "" if len(curves) == 1 else ("left", "right")[self._active])
+            self.layout.show_curves(curves, min(active, len(curves) - 1))
+            self.layout.energy.show(energy, "" if len(curves) == 1 else MAP_NAMES[self._active])
             self.layout.code.text = code
 
         self._player.submit("", read, show)
@@ -212,10 +212,10 @@ class Page:
 
         def built(dataset: Dataset) -> None:
             self._picture = Picture(view.data, dataset)
-            self._active, self._color = 0, "class"
+            self._active, self._color = view.active, "class"
             self._trust.watch(None)
             self._show_message(message)
-            self.layout.load(dataset, len(view.runs))
+            self.layout.load(dataset, len(view.runs), view.active)
             self._player.replay([shown.iteration for shown in view.runs], lambda: self._finish_opening(view.color))
 
         self._player.submit("Reading the data", build, built)
@@ -277,7 +277,7 @@ class Page:
     def _compare(self, wanted: bool) -> None:
         self._active = int(wanted)
         (self._player.add_second_run if wanted else self._player.remove_second_run)(self._refresh)
-        self.layout.show_second(wanted)
+        self.layout.show_second(wanted, self._active)
 
     def _color_chosen(self, value: str) -> None:
         if value not in COLORS:
@@ -310,10 +310,10 @@ class Page:
 
     def _share(self) -> None:
         self._player.pause()
-        picture, color = self._picture, self._color
+        picture, color, active = self._picture, self._color, self._active
         self._player.submit(
             "",
-            lambda: to_query(picture.view(color)),
+            lambda: to_query(picture.view(color, active)),
             lambda query: self.layout.show_link(f"http://{self._host}/?{query}"),
         )
 

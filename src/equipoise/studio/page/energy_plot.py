@@ -20,7 +20,7 @@ def small_figure(name: str, title: str) -> Any:
         name=name, height=170, min_border_left=42, tools="", toolbar_location=None, title=title,
         sizing_mode="stretch_width",
     )  # fmt: skip
-    plot.outline_line_color = None
+    plot.outline_line_color = plot.background_fill_color = plot.border_fill_color = None
     plot.grid.grid_line_color = "#eceef3"
     plot.axis.minor_tick_line_color = None
     plot.axis.major_label_text_font_size = "11px"
@@ -52,8 +52,8 @@ class EnergyPlot:
             for label, style in lines.items()
         ]
         legend = Legend(
-            items=items, orientation="horizontal", border_line_color=None, label_text_font_size="11px", margin=0,
-            padding=0, spacing=8, glyph_width=14, label_standoff=3,
+            items=items, orientation="horizontal", border_line_color=None, background_fill_color=None,
+            label_text_font_size="11px", margin=0, padding=0, spacing=8, glyph_width=14, label_standoff=3,
         )  # fmt: skip
         self.plot.add_layout(legend, "below")
         self.plot.visible = False
@@ -63,7 +63,7 @@ class EnergyPlot:
         self.plot.visible = len(energy) > 1
         if self.plot.visible:
             self.source.data = _columns(energy)
-            self.plot.title.text = f"Energy, {which} map" if which else "Energy"
+            self.plot.title.text = f"Energy, {which}" if which else "Energy"
 
 
 def _columns(energy: list[tuple[int, float, float]]) -> dict[str, Any]:

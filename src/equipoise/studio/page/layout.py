@@ -21,9 +21,10 @@ from .panel import ATTRACTION, CURVES, REPULSION
 from .trust_colors import TrustColors
 
 SPEEDS = ("1", "2", "5", "10", "25")
+MAP_NAMES = ("first map", "second map")
 MAX_NAMED = 12  # classes named in the legend
 BUSY = {
-    "background": "#fffe", "border": "1px solid #dfe2ea", "border-radius": "6px", "padding": "8px 14px",
+    "background": "var(--background)", "border": "1px solid var(--line)", "border-radius": "6px", "padding": "8px 14px",
     "font-size": "15px",
 }  # fmt: skip
 BAR = '<progress style="display:block;width:100%;margin-top:6px" max="1" value="{share:.3f}"></progress>'
@@ -58,7 +59,7 @@ class Layout:
         self.facts = models.Div(name="facts", render_as_text=True, text="")
         self.busy = models.Div(name="busy", text="", disable_math=True, visible=False, styles=BUSY)
         self.message = models.Div(
-            name="message", render_as_text=True, text="", styles={"color": "#a50026", "font-weight": "600"},
+            name="message", render_as_text=True, text="", styles={"color": "var(--error)", "font-weight": "600"},
             sizing_mode="stretch_width",
         )  # fmt: skip
         upload = files(__package__).joinpath("upload.js").read_text(encoding="utf-8")
@@ -75,7 +76,7 @@ class Layout:
         self.inbox = models.ColumnDataSource(name="inbox")  # name of an uploaded table
         self.upload = models.Button(name="upload", label="Upload .csv or .npy …", **wide)
         self.which = models.RadioButtonGroup(
-            name="which", labels=["Left map", "Right map"], active=0, visible=False, **wide
+            name="which", labels=["First map", "Second map"], active=0, visible=False, **wide
         )
         methods = [(name, choice.title) for name, choice in METHODS.items()]
         self.method = models.Select(name="method", title="Method", options=methods, value="tsne", **wide)
@@ -131,13 +132,13 @@ class Layout:
             value="class", **wide,
         )  # fmt: skip
         self.legend = models.Div(name="legend", text="", disable_math=True, **wide)
-        self.forces = models.Div(name="forces", text=HINT, disable_math=True, styles={"color": "#6b7180"}, **wide)
+        self.forces = models.Div(name="forces", text=HINT, disable_math=True, styles={"color": "var(--muted)"}, **wide)
         self.share = models.Button(name="share", label="Share link", **wide)
         self.link = models.TextInput(name="link", visible=False, **wide)
         self.link.js_on_change("value", models.CustomJS(args={"button": self.share}, code=LINK_SCRIPT))
         self.code = models.PreText(
             name="code", text="", styles={
-                "font-size": "11px", "max-height": "190px", "overflow": "auto", "background": "#f5f6f9",
+                "font-size": "11px", "max-height": "190px", "overflow": "auto", "background": "var(--raised)",
                 "padding": "6px 8px", "border-radius": "4px", "width": "calc(100% - 10px)", "box-sizing": "border-box",
             }, **wide,
         )  # fmt: skip
@@ -145,6 +146,7 @@ class Layout:
         code = COPY_SCRIPT.format(text="code.text", button="button", label=copy.label)
         copy.js_on_click(models.CustomJS(args={"code": self.code, "button": copy}, code=code))
         saves = []
+        self.saved = models.Div(name="saved", text="", visible=False, styles={"color": "var(--muted)"}, **wide)
         for kind in ("csv", "png", "html"):
             button = models.Button(name=f"save {kind}", label=kind.upper(), **wide)
             button.js_on_click(models.CustomJS(args={"session": session, "kind": kind}, code=DOWNLOAD_SCRIPT))
@@ -152,8 +154,8 @@ class Layout:
         self.side = models.Column(
             name="side",
             children=[
-                self.loss, self.energy.plot, self.color, self.legend, self.forces, models.Row(children=saves, **wide),
-                self.share, self.link, copy, self.code,
+                self.loss, self.energy.plot, self.color, self.legend, self.forces, self.saved,
+                models.Row(children=saves, **wide), self.share, self.link, copy, self.code,
             ],
             **wide,
         )  # fmt: skip
@@ -167,8 +169,8 @@ class Layout:
         self.data.value = name
         self.updating = False
 
-    def load(self, dataset: Dataset, runs: int) -> None:
-        """Prepare the page for another data set with one or two runs."""
+    def load(self, dataset: Dataset, runs: int, active: int) -> None:
+        """Prepare the page for another data set with one or two runs, of which the sliders control run `active`."""
         self.updating = True
         try:
             self.color.value = "class"
@@ -177,19 +179,19 @@ class Layout:
         finally:
             self.updating = False
         self.maps.load(dataset)
-        self.show_second(runs > 1)
+        self.show_second(runs > 1, active)
         self.color_by_class(dataset)
 
-    def show_second(self, wanted: bool) -> None:
-        """If `wanted`, show the buttons that choose between two maps, and select the right-hand map.
+    def show_second(self, wanted: bool, active: int) -> None:
+        """If `wanted`, show the buttons that choose between two maps, and select the map `active`, 0 or 1.
 
-        Otherwise hide the buttons and select the left-hand map. In both cases, the loss curve of the right-hand map is
-        hidden until `show_curves` draws it.
+        Otherwise hide the buttons. In both cases, the loss curve of the second map is hidden until `show_curves` draws
+        it.
         """
         self.which.visible = wanted
         self._lines[1].visible = False
         self.updating = True
-        self.which.active = int(wanted)
+        self.which.active = active
         self.updating = False
 
     def show_run(self, recipe: Recipe, values: dict[str, Value], n: int, active: int) -> None:
@@ -202,8 +204,11 @@ class Layout:
             self.updating = False
         self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
 
-    def show_curves(self, curves: list[list[tuple[int, float]]]) -> None:
-        """Draw the loss curves; if there are two, divide each by its first value, because their scales may differ."""
+    def show_curves(self, curves: list[list[tuple[int, float]]], active: int) -> None:
+        """Draw the loss curves; if there are two, divide each by its first value, because their scales may differ.
+
+        `active` is the map, 0 or 1, that the buttons below them save.
+        """
         for source, curve in zip(self.curves, curves, strict=False):
             iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
             loss = loss if len(curves) == 1 else loss / (loss[0] or 1.0)
@@ -212,6 +217,8 @@ class Layout:
         for which, line in enumerate(self._lines):
             line.visible = which < len(curves)
         self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
+        self.saved.text = f"Save the {MAP_NAMES[active]} as" if len(curves) > 1 else ""
+        self.saved.visible = len(curves) > 1
 
     def show_titles(self, titles: list[str]) -> None:
         """Set the titles of the maps."""
@@ -260,8 +267,12 @@ class Layout:
         self.maps.color_by_trust(colors)
         shading = colors[0].shading
         items = [_swatch(color, name) for color, name in zip(shading.colors, shading.names, strict=True)]
-        means = "; ".join(f"{trust.mean:.3f} at iteration {trust.iteration}" for trust in colors)
-        self.legend.text = _legend(items, f"mean {means}. {shading.hint}")
+        prefixes = ("mean",) if len(colors) == 1 else MAP_NAMES
+        means = "; ".join(
+            f"{prefix} {trust.mean:.3f} at iteration {trust.iteration}"
+            for prefix, trust in zip(prefixes, colors, strict=True)
+        )
+        self.legend.text = _legend(items, f"{means}. {shading.hint}")
 
     def show_forces(self, shot: Shot, dataset: Dataset, which: int) -> None:
         """Show the sizes of the forces on the chosen point in map `which`: 0 or 1."""
@@ -276,7 +287,8 @@ class Layout:
             _swatch(ATTRACTION, f"attraction {pull:.3g}"), _swatch(REPULSION, f"repulsion {push:.3g}"),
             _swatch("none", f"sum {net:.3g}"),
         ]  # fmt: skip
-        self.forces.text = f"<b>Row {point}{name}</b>{_legend(rows, '')}"
+        of = f" in the {MAP_NAMES[which]}" if len(shot.runs) > 1 else ""
+        self.forces.text = f"<b>Row {point}{name}{of}</b>{_legend(rows, '')}"
 
     def show_link(self, address: str) -> None:
         """Show a link and copy it to the clipboard."""
@@ -286,9 +298,17 @@ class Layout:
 
 
 def _swatch(color: str, name: str) -> str:
-    dot = f'<span style="display:inline-block;width:10px;height:10px;border-radius:5px;background:{color}"></span>'
+    style = f"display:inline-block;width:10px;height:10px;border-radius:5px;background:{_shade(color)}"
+    dot = f'<span style="{style}"></span>'
     return f'<span style="white-space:nowrap;margin-right:10px">{dot} {escape(name)}</span>'
 
 
+def _shade(color: str) -> str:
+    """Return a colour for the page, which lightens it in the dark theme as theme.js lightens the points."""
+    return color if color == "none" else f"color-mix(in srgb, white calc(100% * var(--lighter)), {color})"
+
+
 def _legend(items: list[str], more: str) -> str:
-    return f'<div style="line-height:1.6">{" ".join(items)} <span style="color:#6b7180">{escape(more)}</span></div>'
+    return (
+        f'<div style="line-height:1.6">{" ".join(items)} <span style="color:var(--muted)">{escape(more)}</span></div>'
+    )

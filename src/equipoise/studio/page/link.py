@@ -24,12 +24,13 @@ class LinkedRun:
 
 @dataclass(frozen=True)
 class View:
-    """The state in a link: the data set, one or two runs, the colouring and the chosen point."""
+    """The state in a link: the data set, one or two runs, the colouring, the chosen point and the active run."""
 
     data: str = "named:digits"
     runs: tuple[LinkedRun, ...] = field(default_factory=lambda: (LinkedRun(),))
     color: str = "class"
     point: int | None = None
+    active: int = 0  # the run that the sliders control
 
 
 def to_query(view: View) -> str:
@@ -55,6 +56,8 @@ def to_query(view: View) -> str:
         pairs.append(("color", view.color))
     if view.point is not None:
         pairs.append(("point", str(view.point)))
+    if view.active:
+        pairs.append(("active", str(view.active)))
     query = urlencode(pairs, safe=":")
     if len(query) > MAX_LENGTH:
         raise ValueError(
@@ -83,9 +86,12 @@ def from_query(query: str) -> View:
     if color not in COLORS:
         raise ValueError(f"unknown color {color!r} in the link; choose from {', '.join(COLORS)}")
     point = _parse_integer("point", given.pop("point")) if "point" in given else None
+    active = _parse_integer("active", given.pop("active")) if "active" in given else 0
     second = {name[2:]: given.pop(name) for name in list(given) if name.startswith("b.")}
     runs = (_parse_run(given), _parse_run(second)) if second else (_parse_run(given),)
-    return View(data, runs, color, point)
+    if active >= len(runs):
+        raise ValueError(f"active={active} in the link must be less than the number of runs, {len(runs)}")
+    return View(data, runs, color, point, active)
 
 
 def _parse_run(given: dict[str, str]) -> LinkedRun:

@@ -43,7 +43,10 @@ class Panel:
         self.plot.grid.visible = False
         self.plot.outline_line_color = None  # drawn by the page, because Bokeh would draw it over the last arrow
         self.title = Div(
-            name=f"title {name}", render_as_text=True, text="", styles={"font-weight": "600", "color": CURVES[name]}
+            name=f"title {name}",
+            render_as_text=True,
+            text="",
+            styles={"font-weight": "600", "color": f"var(--run-{name})"},
         )
         self.pulls = ColumnDataSource(name=f"pulls {name}", data={**NO_SEGMENTS, "alpha": []})
         self.plot.segment(

@@ -40,13 +40,14 @@ class Picture:
         shot = self.require_shot()
         frame, method = shot.frames[which], shot.runs[which].recipe.method
         at = "" if frame.measured == frame.iteration else f" at {frame.measured}"
-        return f"{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}{at}"
+        number = f"{which + 1} · " if len(shot.frames) > 1 else ""
+        return f"{number}{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}{at}"
 
-    def view(self, color: str) -> View:
-        """Return the state for a link to this picture."""
+    def view(self, color: str, active: int) -> View:
+        """Return the state for a link to this picture; the sliders control run `active`."""
         shot = self.require_shot()
         runs = tuple(LinkedRun(run.recipe, frame.iteration) for run, frame in zip(shot.runs, shot.frames, strict=True))
-        return View(self.data, runs, color, shot.point)
+        return View(self.data, runs, color, shot.point, min(active, len(runs) - 1))
 
     def export(self, kind: str, which: int) -> tuple[bytes, str, str]:
         """Return one of the maps as a file: its content, name and MIME type."""

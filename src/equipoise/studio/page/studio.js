@@ -6,7 +6,6 @@
 const REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const WIDE = 800, MIN_SIZE = 2 // pixels: below this width dots shrink in proportion, down to this diameter
 const OPACITY = 230 // of a point, of 255
-const RING = "#1d2230", BACKGROUND = "#ffffff"
 
 class Scene {
   constructor(name, view, models) {
@@ -32,7 +31,8 @@ class Scene {
       this.dots.set_rows("order", scrambled(this.n))
     }
     const codes = colors.data[this.name], palette = colors.tags
-    if (codes.length === this.n && (codes !== this.codes || palette !== this.palette)) this.paint(codes, palette)
+    const changed = codes !== this.codes || palette !== this.palette || theme.name !== this.theme
+    if (codes.length === this.n && changed) this.paint(codes, palette)
     const row = chosen.tags[0] ?? -1
     if (row !== this.row && row < this.n) this.dots.set_rows("found", row < 0 ? [] : [row])
     this.row = row
@@ -44,8 +44,8 @@ class Scene {
   }
 
   paint(codes, palette) {
-    Object.assign(this, {codes, palette})
-    const colors = palette.map(rgb), last = colors.length - 1
+    Object.assign(this, {codes, palette, theme: theme.name})
+    const colors = palette.map((color) => rgb(theme.adapt(color))), last = colors.length - 1
     const bytes = new Uint8Array(4 * codes.length)
     for (let i = 0; i < codes.length; i++) {
       bytes.set(colors[Math.min(codes[i], last)], 4 * i)
@@ -59,7 +59,8 @@ class Scene {
     if (!this.ready) return this.dots.clear()
     const scale = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) / WIDE
     const size = Math.max(this.models.rows.tags[0] * Math.min(scale, 1), MIN_SIZE)
-    this.dots.draw({...visible_region(this.plot), size, ring: opaque(RING), background: opaque(BACKGROUND)})
+    const [ring, background] = ["--text", "--background"].map((name) => opaque(theme.color(name)))
+    this.dots.draw({...visible_region(this.plot), size, ring, background})
   }
 
   home() {
@@ -74,6 +75,15 @@ class Scene {
     show_region(this.view, ...extent, {sync: false}) // not sent to the server
     this.moving = false
   }
+
+  // Let the view follow the map again.
+  follow() {
+    this.following = true
+    this.home()
+  }
+
+  // Return the next (step 1) or the previous (−1) row after the chosen one.
+  row_after(step) { return this.row < 0 ? (step > 0 ? 0 : this.n - 1) : (this.row + step + this.n) % this.n }
 
   nearest(x, y) {
     const {x_range} = this.plot
@@ -123,6 +133,7 @@ class Studio {
     const views = [...Bokeh.index.roots]
     this.scenes = ["a", "b"].map((name) =>
       new Scene(name, views.find(({model}) => model.name === `map ${name}`), this.models))
+    this.play = bokeh_document.get_model_by_name("play")
     this.received = this.drawn = this.clicked = 0
   }
 
@@ -133,6 +144,7 @@ class Studio {
     requestAnimationFrame(() => {
       this.redraw_pending = false
       element("panel-b").hidden = !("b" in this.models.points.data)
+      element("maps").classList.toggle("two", !element("panel-b").hidden)
       for (const scene of this.scenes) {
         scene.update()
         scene.draw()
@@ -143,6 +155,11 @@ class Studio {
     })
   }
 
+  // Show the forces on a row, or none for −1.
+  choose(row) { this.models.clicks.tags = [row, ++this.clicked] }
+
+  press_play() { Bokeh.index.find_one(this.play).el.shadowRoot.querySelector("button").click() }
+
   listen() {
     const scene = (name) => this.scenes.find((scene) => scene.name === name)
     for (const scene of this.scenes) scene.listen(() => this.redraw())
@@ -152,16 +169,21 @@ class Studio {
     })
     document.addEventListener("changed", () => this.redraw())
     document.addEventListener("click on map", ({detail: [name, x, y]}) => {
-      this.models.clicks.tags = [scene(name).nearest(x, y), ++this.clicked]
+      this.choose(scene(name).nearest(x, y))
     })
     document.addEventListener("hover", ({detail: [name, x, y]}) => {
       scene(name).mouse = x === null ? null : [x, y]
       scene(name).show_tooltip()
     })
     document.addEventListener("reset view", ({detail: name}) => {
-      scene(name).following = true
-      scene(name).home()
+      scene(name).follow()
     })
+    for (const one of this.scenes) {
+      one.canvas.parentElement.addEventListener("keydown", (event) => {
+        if (event.target !== event.currentTarget || event.ctrlKey || event.altKey || event.metaKey) return
+        if (act_on_key(event.key, one, (row) => this.choose(row), () => this.press_play())) event.preventDefault()
+      })
+    }
     this.redraw()
   }
 }
@@ -196,6 +218,7 @@ function start(bokeh_document, message) {
     studio = new Studio(bokeh_document)
     studio.listen()
     for (const name of ["play", "share", "copy"]) keep_focus(Bokeh.index.find_one(bokeh_document.get_model_by_name(name)))
+    theme.listen(["loss", "energy"].map((name) => bokeh_document.get_model_by_name(name)), () => studio.redraw())
     hide_token()
   } catch (error) {
     message.text = `The maps cannot be drawn: ${error.message}.`

@@ -24,7 +24,10 @@ def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
     document.title = TITLE
     document.template = own.joinpath("studio.html").read_text(encoding="utf-8")
     document.template_variables["scripts"] = "\n".join(
-        [read_script("elements"), read_script("dots"), own.joinpath("studio.js").read_text(encoding="utf-8")]
+        [
+            *(read_script(name) for name in ("elements", "dots")),
+            *(own.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in ("theme", "keys", "studio")),
+        ]
     )
     document.template_variables["nonce"] = NONCE_MARK
     document.template_variables["mark_scripts"] = mark_scripts

@@ -1,0 +1,131 @@
+"""Read tables with missing values and columns of every kind, as --missing and --metric say."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..data import Dataset, Preparation, preparation
+from ..data.missing import drop_incomplete_rows, fill_values, is_frame_of_columns, keep_numbers, side_columns
+from ..data.read.selection import Selection
+from ..mixed import Mixed
+from ..mixed.gaps import describe_gaps
+from .hints import hints
+from .options import keep_columns, preparation_steps, read_source
+
+CHOICES = ("error", "distance", "mean", "median", "drop")
+COLUMNS = "mixed"  # the metric over columns of every kind, by name
+
+
+@dataclass(frozen=True)
+class Table:
+    """The prepared data, their preparation, the metric, and lines that say what was done.
+
+    `columns` are the names of the columns that were read, before the preparation. `hints` say which columns may be
+    better treated in another way, and `said` names columns that are left out and mentioned in the notes.
+    """
+
+    dataset: Dataset
+    preparation: Preparation
+    metric: Any
+    columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+
+def add_missing(verb: argparse.ArgumentParser) -> None:
+    """Add --missing to a verb that reads data."""
+    verb.add_argument_group("missing values").add_argument(
+        "--missing",
+        choices=CHOICES,
+        default="error",
+        metavar="HOW",
+        help="error (default; with --metric mixed: distance); distance: compare rows in the columns where both have a"
+        " value; mean or median: fill in that of the column; drop: drop rows with missing values",
+    )
+
+
+def is_columnwise(metric: Any) -> bool:
+    """Return whether a metric compares columns of every kind."""
+    return isinstance(metric, Mixed) or (isinstance(metric, str) and metric == COLUMNS)
+
+
+def read_table(args: argparse.Namespace, metric: Any) -> Table:
+    """Read and prepare the data that the options describe, for a metric."""
+    missing = getattr(args, "missing", "error")
+    if missing == "error" and not is_columnwise(metric):
+        source = read_source(args)
+        steps = preparation(source, **preparation_steps(args))
+        advice = tuple(hints(source, metric, args.standardize))
+        return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, hints=advice)
+    source = read_source(args, every_kind=True)
+    notes: tuple[str, ...] = ()
+    if missing == "drop":
+        source, said = drop_incomplete_rows(source)
+        notes = (f"missing             {said}",) if said else ()
+    if is_columnwise(metric):
+        _refuse_steps(args, "--metric mixed compares columns in units of their ranges")
+        metric = Mixed(missing=missing) if missing in ("mean", "median") else metric
+        described = Mixed(missing=metric.missing if isinstance(metric, Mixed) else "distance").describe(source.X)
+        return Table(_keep(args, source), Preparation(), metric, source.columns, (*_aligned(described), *notes))
+    return _numeric_table(args, source, missing, metric, notes)
+
+
+def _numeric_table(
+    args: argparse.Namespace, source: Dataset, missing: str, metric: Any, notes: tuple[str, ...]
+) -> Table:
+    """Return the numbers of a table, whose gaps are filled in or kept."""
+    left_out, side = "", set(source.extra)
+    if is_frame_of_columns(source.X):
+        source, left_out = keep_numbers(source, args.columns)
+    notes = ((f"left out            {left_out}",) if left_out else ()) + notes
+    gaps = describe_gaps(source.X)
+    if missing == "distance":
+        if metric not in ("euclidean", "nan_euclidean"):
+            raise ValueError(f"--missing distance needs the metric euclidean, nan_euclidean or mixed, not {metric}")
+        _refuse_steps(args, "--missing distance compares the columns as they are")
+        how, steps = "rows are compared in the columns where both have a value", Preparation(gaps=True)
+        metric = "nan_euclidean"
+    elif missing in ("mean", "median"):
+        how = f"filled in by the {missing}"
+        fill = Preparation(fill=fill_values(source, missing))
+        steps = replace(preparation(fill.apply(source), **preparation_steps(args)), fill=fill.fill)
+    else:
+        how, steps = "", preparation(source, **preparation_steps(args))
+    notes += (f"missing             {gaps}; {how}",) if gaps else ()
+    said = tuple(name for name in source.extra if name not in side)
+    return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, said=said)
+
+
+def read_like(args: argparse.Namespace, columns: Sequence[str] | None, prepared: Preparation, metric: Any) -> Dataset:
+    """Read data and prepare them as for a saved method with this preparation and metric."""
+    columnwise = is_columnwise(metric)
+    source = read_source(args, columns, every_kind=columnwise or prepared.gaps or prepared.fill is not None)
+    if is_frame_of_columns(source.X) and not columnwise:
+        source, _ = keep_numbers(source, columns)
+    return prepared.apply(_keep(args, source))
+
+
+def _keep(args: argparse.Namespace, dataset: Dataset) -> Dataset:
+    """Return a data set that also has the columns of --keep among those that are copied into the map."""
+    names = getattr(args, "keep", None)
+    if names is None or not is_frame_of_columns(dataset.X):
+        return keep_columns(dataset, names)
+    chosen = dataset.columns if list(names) == ["all"] else [name for name in names if name not in dataset.extra]
+    Selection(tuple(chosen)).check(dataset.columns, dataset.name)
+    return replace(dataset, extra={**side_columns(dataset.X, chosen), **dataset.extra})
+
+
+def _refuse_steps(args: argparse.Namespace, reason: str) -> None:
+    for name, value in preparation_steps(args).items():
+        if value:
+            raise ValueError(f"{reason}; omit --{name.replace('_', '-')}")
+
+
+def _aligned(text: str) -> tuple[str, ...]:
+    """Return the lines "key: text" of a description in the columns of the output."""
+    lines = (line.partition(": ") for line in text.splitlines())
+    return tuple(f"{key:<20}{rest}" for key, _, rest in lines)

@@ -1,0 +1,150 @@
+"""Tables with text, dates and gaps on the command line: --metric mixed, --missing and --exclude."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose
+from pyarrow import parquet
+from support.command_line import embed, one_line_error, read_csv
+
+import equipoise as eq
+from equipoise import data
+from equipoise.cli import main
+
+N = 60
+BRIEF = ("--n-iter", 20, "--perplexity", 8)
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory):
+    """A file with a counter, names, dates, text, numbers with commas, and gaps."""
+    rng = np.random.default_rng(0)
+    lines = ["order,customer,date,city,price,age,comment"]
+    for i in range(N):
+        city = ["Bern", "Oslo", "n/a"][i % 3]
+        age = "" if i % 10 == 4 else rng.integers(20, 80)
+        day = rng.integers(10, 29)
+        lines.append(f'{100 + i},C{i:03d},2024-03-{day},{city},"{rng.integers(1000, 9999):,}",{age},')
+    path = tmp_path_factory.mktemp("messy") / "messy.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:left out of the distance")
+def test_a_messy_file_goes_through_one_command(messy, tmp_path, capsys):
+    out, model = tmp_path / "map.csv", tmp_path / "m.eq"
+    assert embed(messy, "--metric", "mixed", *BRIEF, "--out", out, "--save", model) == 0
+    text = capsys.readouterr().out
+    assert "compared            2 numbers, 1 date, 1 category" in text
+    assert (
+        "left out            'order' (counts the rows), 'customer' (differs in nearly every row, like a name)" in text
+    )
+    assert "missing             26 values (10.8%) in 24 rows and 2 columns; rows are compared" in text
+    assert len(read_csv(out)[1]) == N
+    again = tmp_path / "again.csv"
+    assert main(["transform", str(model), str(messy), "--out", str(again)]) == 0
+    assert read_csv(again) == read_csv(out)
+    assert main(["evaluate", str(messy), str(model)]) == 0
+
+
+def test_the_command_line_gives_the_map_of_the_library(messy, tmp_path):
+    model = tmp_path / "m.eq"
+    assert (
+        embed(
+            messy,
+            "--metric",
+            "mixed",
+            "--exclude",
+            "comment,date",
+            *BRIEF,
+            "--save",
+            model,
+            "--out",
+            tmp_path / "y.csv",
+        )
+        == 0
+    )
+    X = data.read(messy, every_kind=True, exclude=["comment", "date"]).X
+    with pytest.warns(UserWarning, match="left out"):
+        method = eq.TSNE(metric="mixed", n_iter=20, perplexity=8, random_state=0).fit(X)
+    assert_allclose(eq.load(model).embedding_, method.embedding_)
+
+
+@pytest.mark.parametrize(
+    ("how", "said", "rows"),
+    [
+        ("median", "in 6 rows and 1 column; filled in by the median", N),
+        ("mean", "in 6 rows and 1 column; filled in by the mean", N),
+        ("distance", "in 6 rows and 1 column; rows are compared in the columns where both have a value", N),
+        ("drop", "24 rows dropped, 36 left", 36),
+    ],
+)
+def test_missing_values_of_numbers(messy, tmp_path, capsys, how, said, rows):
+    out, model = tmp_path / "map.csv", tmp_path / "m.eq"
+    steps = () if how == "distance" else ("--standardize",)
+    assert embed(messy, "--missing", how, "--exclude", "order", *steps, *BRIEF, "--out", out, "--save", model) == 0
+    text = capsys.readouterr().out
+    assert said in text
+    assert "left out            'customer', 'date', 'city' (not numbers), 'comment' (empty)" in text
+    assert len(read_csv(out)[1]) == rows
+    if how != "drop":  # the gaps of new rows are filled in by the values of the fitted rows
+        few = tmp_path / "few.csv"
+        few.write_text("\n".join(messy.read_text().splitlines()[:7]) + "\n")
+        assert main(["transform", str(model), str(few), "--out", str(tmp_path / "new.csv")]) == 0
+        method = eq.load(model)
+        assert len(read_csv(tmp_path / "new.csv")[1]) == 6
+        assert method.embedding_.shape == (rows, 2)
+
+
+def test_text_and_gaps_are_copied_into_the_map(messy, tmp_path):
+    out = tmp_path / "map.csv"
+    assert embed(messy, "--metric", "mixed", "--keep", "city,age", *BRIEF, "--out", out) == 0
+    header, rows = read_csv(out)
+    assert {"city", "age"} <= set(header)
+    assert {row[header.index("city")] for row in rows} == {"Bern", "Oslo", ""}
+
+
+@pytest.mark.filterwarnings("ignore:left out of the distance")
+@pytest.mark.parametrize("verb", ["sweep", "stability"])
+def test_other_verbs_compare_text_too(messy, capsys, verb):
+    values = ("--perplexity", 5, 8) if verb == "sweep" else ("--perplexity", 8, "--runs", 2, "--subsample", 0.8)
+    words = [verb, messy, "--metric", "mixed", "--n-iter", 20, *values]
+    assert main([*map(str, words)]) == 0
+    assert "perplexity 8" in capsys.readouterr().out or verb == "stability"
+
+
+def test_parquet_files_keep_their_text(tmp_path):
+    table = pa.table({"x": [1.0, None, 3.0], "c": ["a", "b", None], "skip": [1, 2, 3], "name": ["p", "q", "r"]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    read = data.read(tmp_path / "t.parquet", every_kind=True, exclude=["skip"], id="name")
+    assert read.X.to_pydict() == {"x": [1.0, None, 3.0], "c": ["a", "b", None]}
+    assert list(read.ids) == ["p", "q", "r"] and list(read.extra) == ["skip"]
+
+
+def test_files_of_numbers_are_read_as_usual(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(4))
+    assert isinstance(data.read(tmp_path / "x.npy", every_kind=True).X, np.ndarray)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--metric", "mixed", "--standardize"),
+            "--metric mixed compares columns in units of their ranges; omit --stand",
+        ),
+        (("--missing", "distance", "--pca", 2), "--missing distance compares the columns as they are; omit --pca"),
+        (("--missing", "distance", "--metric", "cosine"), "--missing distance needs the metric euclidean"),
+        (("--missing", "median", "--columns", "city,age"), "column 'city' of messy contains a category, not numbers"),
+        (("--exclude", "citty"), "no column is named 'citty'; did you mean 'city'"),
+        (("--missing", "zero"), "invalid choice: 'zero'"),
+    ],
+)
+def test_errors_name_the_option(messy, capsys, options, message):
+    try:
+        assert embed(messy, *options, *BRIEF, "--out", messy.with_suffix(".out.csv")) == 2
+    except SystemExit as exit:
+        assert exit.code == 2
+    assert message in one_line_error(capsys)
