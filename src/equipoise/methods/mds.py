@@ -327,7 +327,8 @@ class MDS(Estimator):
             )
         n = self._source.n
         with self._explain_out_of_memory(X, n):
-            rows = self._source.check_new(X if isinstance(self._source, FromSpace) else self._check_rows(X))
+            source = self._source
+            rows = source.check_new(X if isinstance(source, FromSpace) else self._check_rows(X, source))
             sample = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
             fitted = to_numpy(self.embedding_)[sample]
 
