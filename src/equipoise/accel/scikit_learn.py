@@ -28,7 +28,7 @@ TSNE_ITERATIONS = 1000  # scikit-learn's default
 
 
 def _refuse_metric_params(estimator: Any) -> None:
-    if estimator.metric_params:
+    if getattr(estimator, "metric_params", None):  # MDS has none before scikit-learn 1.8
         raise NotAvailable(f"metric_params={shown(estimator.metric_params)} has no counterpart")
 
 
@@ -86,7 +86,7 @@ def mds(estimator: Any, X: Any, y: Any = None, init: Any = None) -> Array:
     }
     parameters = {**translate(estimator, "sklearn.manifold.MDS", convert)}
     parameters["stress"] = "metric" if is_metric else "ordinal"
-    if estimator.init == "classical_mds":
+    if getattr(estimator, "init", "random") == "classical_mds":  # scikit-learn 1.8
         parameters["n_init"] = 1
     if init is not None:
         parameters["init"] = np.asarray(init, dtype=np.float64)
