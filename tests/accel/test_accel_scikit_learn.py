@@ -14,7 +14,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import equipoise as eq
 from equipoise import accel
+from equipoise.methods.other_libraries import PARAMETERS
 from equipoise.procrustes import disagreement
 
 CURVE = make_s_curve(120, noise=0.02, random_state=0)[0]
@@ -175,3 +177,15 @@ def test_importing_accel_imports_no_manifold_module():
     code = "import equipoise.accel, sys; print({'sklearn.manifold', 'umap', 'openTSNE', 'pacmap'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+LEGACY = {"n_iter", "dissimilarity", "metric_mds"}  # of other versions of scikit-learn
+
+
+@pytest.mark.parametrize("name", ["TSNE", "MDS", "Isomap", "LocallyLinearEmbedding", "SpectralEmbedding"])
+def test_the_tables_name_parameters_that_exist_on_both_sides(name):
+    estimator, table = getattr(manifold, name)(), PARAMETERS[f"sklearn.manifold.{name}"]
+    assert table.keys() - LEGACY <= estimator.get_params().keys()
+    ours = {"Isomap": "Isomap", "LocallyLinearEmbedding": "LLE", "SpectralEmbedding": "LaplacianEigenmaps"}
+    known = getattr(eq, ours.get(name, name))().get_params().keys()
+    assert {counterpart for counterpart in table.values() if counterpart} - {"verbose"} <= known

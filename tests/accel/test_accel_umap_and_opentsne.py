@@ -58,6 +58,13 @@ def test_umap_uses_labels(umap):
     assert not np.array_equal(Y, unsupervised)
 
 
+def test_more_than_three_components_are_sampled(umap):
+    model = umap.UMAP(n_components=5, n_neighbors=10, random_state=0, n_epochs=60).fit(X)
+    assert model.embedding_.shape == (200, 5)
+    assert model.transform.method.engine_ == "negative_sampling"
+    assert model.transform.method.n_iter_ == 60
+
+
 @pytest.mark.slow  # umap-learn compiles its functions
 def test_umap_learns_own_methods_work_on_the_same_map(umap):
     model = umap.UMAP(n_neighbors=10, random_state=0, n_epochs=100).fit(X)

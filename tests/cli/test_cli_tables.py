@@ -106,6 +106,15 @@ def test_text_and_gaps_are_copied_into_the_map(messy, tmp_path):
     assert {row[header.index("city")] for row in rows} == {"Bern", "Oslo", ""}
 
 
+@pytest.mark.filterwarnings("ignore:left out of the distance")
+@pytest.mark.parametrize("verb", ["sweep", "stability"])
+def test_other_verbs_compare_text_too(messy, capsys, verb):
+    values = ("--perplexity", 5, 8) if verb == "sweep" else ("--perplexity", 8, "--runs", 2, "--subsample", 0.8)
+    words = [verb, messy, "--metric", "mixed", "--n-iter", 20, *values]
+    assert main([*map(str, words)]) == 0
+    assert "perplexity 8" in capsys.readouterr().out or verb == "stability"
+
+
 def test_parquet_files_keep_their_text(tmp_path):
     table = pa.table({"x": [1.0, None, 3.0], "c": ["a", "b", None], "skip": [1, 2, 3], "name": ["p", "q", "r"]})
     parquet.write_table(table, tmp_path / "t.parquet")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,6 +13,8 @@ from support.mixed_tables import gower_by_loops, small_table
 
 import equipoise as eq
 from equipoise.inputs import MixedTable
+
+CONNECTIONS = Path(__file__).parents[3] / "shared" / "data" / "kddcup99_10pct.npz"
 
 
 def distances(X, metric="mixed"):
@@ -55,6 +59,25 @@ def test_neighbours_are_those_of_all_distances():
     assert_allclose(np.sort(graph.distances, axis=1), np.sort(D, axis=1)[:, :7], atol=1e-12)
     assert_allclose(graph.distances, np.take_along_axis(D, graph.indices.astype(int), axis=1), atol=1e-12)
     assert graph.recall == 1.0
+
+
+@pytest.mark.skipif(not CONNECTIONS.exists(), reason="../shared/data is not there")
+def test_a_real_table_with_gaps_agrees_with_loops_over_the_definition():
+    with np.load(CONNECTIONS, allow_pickle=False) as file:
+        rows = np.random.default_rng(0).choice(len(file["X"]), 90, replace=False)
+        df = pd.DataFrame(file["X"][rows].astype(float)).add_prefix("x")
+        for c, codes in enumerate(file["cat"][rows].T):
+            df[f"kind {c}"] = [f"level {code}" for code in codes]
+    df = df.loc[:, df.nunique() > 1]
+    df = df.mask(np.random.default_rng(1).random(df.shape) < 0.1)
+    df = df.loc[:, df.nunique() > 1]
+    categories = [name for name in df if name.startswith("kind")]
+    assert len(categories) == 3 and df.shape[1] > 15
+    D = gower_by_loops(df, categories)
+    assert_allclose(distances(df), D, atol=1e-12)
+    np.fill_diagonal(D, np.inf)
+    graph = eq.neighbors.nearest_neighbors(df, 10, "mixed")
+    assert_allclose(np.sort(graph.distances, axis=1), np.sort(D, axis=1)[:, :10], rtol=1e-9)
 
 
 def test_every_kind_of_table_gives_the_same_distances():

@@ -75,7 +75,13 @@ def test_measures_use_the_metric_of_the_method(table, fitted):
 def test_other_methods_take_the_metric(table, method):
     Y = method.fit_transform(table)
     assert Y.shape == (90, 2)
-    assert np.isfinite(Y).all()
+    assert np.isfinite(Y).all() and np.isfinite(method.transform(table[:3])).all()
+
+
+def test_parametric_maps_need_numbers(table):
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="Parametric needs a table of numbers, but its method has metric='mixed'"):
+        eq.Parametric(eq.TSNE(metric="mixed")).fit(table)
 
 
 def test_a_metric_tensor_is_refused(table):

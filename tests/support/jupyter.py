@@ -77,12 +77,18 @@ def write_notebook(path, *cells):
     path.write_text(json.dumps({"cells": code, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}))
 
 
-def run_cells(tab, count):
-    """Run the first cells of the notebook that is open in a tab."""
-    tab.wait_for_selector(".jp-Notebook .jp-Cell .cm-content")
-    tab.locator(".jp-Notebook .jp-Cell .cm-content").first.click()
-    tab.wait_for_selector(
-        ".jp-NotebookPanel-toolbar [data-status=idle], .jp-Notebook-ExecutionIndicator[data-status=idle]"
-    )
-    for _ in range(count):
-        tab.keyboard.press("Shift+Enter")
+def run_cell(tab, number=0):
+    """Run a cell of the notebook that is open in a tab; press the keys again if the kernel was not ready for them."""
+    cell = tab.locator(".jp-Notebook .jp-CodeCell").nth(number)
+    cell.wait_for()
+    prompt = cell.locator(".jp-InputPrompt").first
+    tab.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+    for _ in range(5):
+        cell.locator(".cm-content").click()
+        tab.keyboard.press("Control+Enter")
+        end = time.monotonic() + SECONDS / 5
+        while time.monotonic() < end:
+            if prompt.inner_text().strip() not in ("", "[ ]:"):
+                return
+            tab.wait_for_timeout(100)
+    raise AssertionError(f"the kernel did not run the cell in {SECONDS} seconds")

@@ -166,3 +166,28 @@ def test_pages_of_flat_maps_have_no_frame():
     pytest.importorskip("bokeh")
     html = eq.page(np.random.default_rng(0).normal(size=(20, 2))).html
     assert '"period": null' in html and '"disk": false' in html
+
+
+def test_map_in_three_dimensions_turns_and_is_exported_as_it_is(visit):
+    rng = np.random.default_rng(0)
+    Y = np.vstack([[5.0, 5.0, 40.0], rng.normal(size=(60, 3)) + 5])
+    tab = visit(eq.page(Y, ["far"] + 60 * ["near"]))
+    assert "This plot shows three dimensions; drag to turn them." in tab.inner_text("main")
+    lines = f"{VIEW}.model.document.get_model_by_name('graticule').data.xs"
+    assert tab.evaluate(f"{lines}.length") == 12
+    before = tab.evaluate(lines)
+    box = tab.locator("#dots").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    tab.mouse.move(x + 80, y + 30, steps=4)
+    tab.mouse.up()
+    until(tab, "document.body.dataset.turned === 'yes'")
+    after = tab.evaluate(lines)
+    assert np.abs(np.array(before) - np.array(after)).max() > 0.05
+    tab.locator("#legend button").filter(has_text="far").click()
+    with tab.expect_download() as download:
+        tab.click("#export")
+    header, row = download.value.path().read_text().splitlines()
+    assert header == "row,x,y,z,class"
+    assert np.array(row.split(",")[1:4], float) == pytest.approx(Y[0], rel=1e-5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.path import Path
 from support.browser import launched
-from support.jupyter import jupyter_lab, run_cells, write_notebook
+from support.jupyter import jupyter_lab, run_cell, write_notebook
 from support.widget_page import lasso, to_map
 
 for package in ("anywidget", "jupyterlab", "ipykernel"):
@@ -44,7 +44,7 @@ def test_a_lasso_in_jupyterlab_sets_the_selection_in_python(tmp_path):
         tab.on("request", lambda request: None if "127.0.0.1" in request.url else outside.append(request.url))
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.goto(address("map.ipynb"))
-        run_cells(tab, 1)
+        run_cell(tab)
         tab.wait_for_selector(".eq-stage[data-view]")
         corners = lasso(tab)
         polygon = Path(to_map(tab, corners))
@@ -63,8 +63,7 @@ def test_a_lasso_in_jupyterlab_sets_the_selection_in_python(tmp_path):
         wait_until(lambda: "image/png" in (tmp_path / "map.ipynb").read_text(encoding="utf-8"))
         (output,) = json.loads((tmp_path / "map.ipynb").read_text(encoding="utf-8"))["cells"][0]["outputs"]
         assert "application/vnd.jupyter.widget-view+json" in output["data"]
-        tab.locator(".jp-Notebook .jp-Cell .cm-content").nth(1).click()
-        tab.keyboard.press("Shift+Enter")
+        run_cell(tab, 1)
         tab.wait_for_function("document.querySelector('.eq-chosen').innerText.includes('5 selected')")
         assert not outside and not errors
 

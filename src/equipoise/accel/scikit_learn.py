@@ -28,7 +28,7 @@ TSNE_ITERATIONS = 1000  # scikit-learn's default
 
 
 def _refuse_metric_params(estimator: Any) -> None:
-    if estimator.metric_params:
+    if getattr(estimator, "metric_params", None):  # MDS has none before scikit-learn 1.8
         raise NotAvailable(f"metric_params={shown(estimator.metric_params)} has no counterpart")
 
 
@@ -75,8 +75,6 @@ def mds(estimator: Any, X: Any, y: Any = None, init: Any = None) -> Array:
     _refuse_metric_params(estimator)
     metric, is_metric = _mds_kind(estimator)
     normalized = estimator.normalized_stress
-    if not is_metric and normalized is False:
-        raise NotAvailable("normalized_stress=False has no counterpart in non-metric MDS")
     convert: dict[str, Convert | None] = {
         **COMMON,
         "metric": lambda _: metric,
@@ -88,7 +86,7 @@ def mds(estimator: Any, X: Any, y: Any = None, init: Any = None) -> Array:
     }
     parameters = {**translate(estimator, "sklearn.manifold.MDS", convert)}
     parameters["stress"] = "metric" if is_metric else "ordinal"
-    if estimator.init == "classical_mds":
+    if getattr(estimator, "init", "random") == "classical_mds":  # scikit-learn 1.8
         parameters["n_init"] = 1
     if init is not None:
         parameters["init"] = np.asarray(init, dtype=np.float64)
@@ -100,10 +98,11 @@ def mds(estimator: Any, X: Any, y: Any = None, init: Any = None) -> Array:
     Y = np.asarray(method.embedding_, dtype=np.float64)
     estimator.dissimilarity_matrix_ = D
     estimator.n_iter_ = method.n_iter_
-    if is_metric:
-        estimator.stress_ = method.stress_1_ if normalized is True else method.loss_
-    else:
-        Y, estimator.stress_ = _scaled_like_disparities(Y), method.stress_1_
+    estimator.stress_ = method.stress_1_ if normalized is True or not is_metric else method.loss_
+    if not is_metric:
+        Y, squares = _scaled_like_disparities(Y)
+        if normalized is False:
+            estimator.stress_ = method.stress_1_**2 * squares
     estimator.embedding_ = Y
     return Y
 
@@ -129,11 +128,13 @@ def _distances(X: Array, metric: Any) -> Array:
     return pairwise_distances(X, metric=metric)
 
 
-def _scaled_like_disparities(Y: Array) -> Array:
-    """Return a map of non-metric MDS in scikit-learn's size: Σ d² = n(n − 1)/4 over the pairs i < j."""
+def _scaled_like_disparities(Y: Array) -> tuple[Array, float]:
+    """Return a map of non-metric MDS in scikit-learn's size, Σ d² = n(n − 1)/2 over the pairs i < j, and this sum."""
     n = len(Y)
     squares = n * float(np.square(Y - Y.mean(axis=0)).sum())  # Σ_{i<j} d²
-    return Y * np.sqrt(n * (n - 1) / 4 / squares) if squares > 0 else Y
+    if not squares > 0:
+        return Y, 0.0
+    return Y * np.sqrt(n * (n - 1) / 2 / squares), n * (n - 1) / 2
 
 
 def isomap(estimator: Any, X: Any) -> None:

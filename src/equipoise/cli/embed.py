@@ -41,6 +41,7 @@ EXAMPLES = """\
   equipoise embed iris --method symmetricsne --kernel "StudentT(dof=0.5)"
   equipoise embed iris --geometry torus:60
   equipoise embed wine --plot svg,html --out maps
+  equipoise embed wine --metric mixed
   equipoise embed iris --save iris.eq && equipoise transform iris.eq iris --out new
   equipoise embed iris --checkpoint run.eqc
   equipoise embed iris --checkpoint run.eqc --resume

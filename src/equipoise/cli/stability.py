@@ -15,9 +15,10 @@ from .console import WIDTH
 from .map_files import class_names
 from .method_options import SEED, add_parameters, given_parameters, make_method
 from .option_values import integer, number
-from .options import add_data, add_verb, read_data
+from .options import add_data, add_verb
 from .outputs import report_written, writable
 from .pictures import add_figure, save_figure
+from .read_table import read_table
 
 EXAMPLES = """\
   equipoise stability iris
@@ -57,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     """Print how stable the method is; write the mean map and the figure if these are requested."""
     given = given_parameters(args)
     seed = given.pop("random_state", SEED)
-    method, dataset = make_method(args, given), read_data(args)
+    method = make_method(args, given)
+    dataset = read_table(args, method.get_params().get("metric")).dataset
     options = {"runs": args.runs, "subsample": args.subsample, "noise": args.noise, "k": args.k}
     with shown():
         result = stability(method, dataset.X, random_state=seed, **options)

@@ -12,9 +12,10 @@ from .console import WIDTH
 from .map_files import class_names
 from .method_options import SEED, add_parameters, given_parameters, make_method
 from .option_values import integer
-from .options import add_data, add_verb, read_data
+from .options import add_data, add_verb
 from .outputs import report_written
 from .pictures import add_figure, save_figure
+from .read_table import read_table
 
 EXAMPLES = """\
   equipoise sweep iris --perplexity 50 15 5
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             " seed and for each other parameter"
         )
     method = make_method(args, {name: several[0] for name, several in given.items() if name not in values})
-    dataset = read_data(args)
+    dataset = read_table(args, method.get_params().get("metric")).dataset
     labels = class_names(dataset)
     with shown():
         result = sweep(method, dataset.X, values, labels, k=args.k, random_state=seed)

@@ -228,8 +228,8 @@ def evaluate(
     k : int or "auto", default="auto"
         Size of the neighbourhoods; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
     metric : str or callable, optional
-        Metric of the data, "precomputed" if X is a distance matrix; by default that of a fitted method Y, else
-        "euclidean".
+        Metric of the data, "precomputed" if X is a distance matrix, "mixed", `Mixed` or `Blocks` for a data frame of
+        several kinds of columns; by default that of a fitted method Y, else "euclidean".
     geometry : {"plane", "sphere", "hyperbolic"} or Geometry, optional
         The space of the map, whose distances are measured; by default that of the fitted method Y. For the coordinates
         of a torus pass `eq.geometry.Torus(period)`. The radius of the hyperbolic plane scales all distances; the name

@@ -92,5 +92,7 @@ class Variants:
             return Restriction(cast(MetricSpace, X), rows)
         if hasattr(X, "iloc"):
             return X.iloc[rows, rows] if self._pairwise() else X.iloc[rows]
+        if hasattr(X, "column_names"):  # an Arrow table
+            return X.take(rows)
         X = check_structure(X).tocsr() if sparse.issparse(X) else to_numpy(X)
         return X[rows][:, rows] if self._pairwise() else X[rows]

@@ -58,7 +58,8 @@ class Embedding(Estimator):
     n_components : int, default=2
         Dimension d of the map; with geometry="sphere" that of the surface, and the map has d + 1 columns.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, "inner_product", a function of two rows, or "precomputed". With "precomputed", X is a
+        A metric of scikit-learn, "inner_product", a function of two rows, "mixed", `Mixed` or `Blocks` for data frames
+        of several kinds of columns, "nan_euclidean" for missing values, or "precomputed". With "precomputed", X is a
         distance matrix (n, n), a sparse one that stores only the distances to neighbours, or a pair (indices,
         distances) of arrays (n, k) with at least as many neighbours as the method needs. With any other metric, a
         sparse X is a table (n, D). X may also be a metric space (see `spaces`).

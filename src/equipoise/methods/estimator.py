@@ -130,14 +130,14 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                     f" pass an array (m, {self.n_features_in_})"
                 )
             return self._data.check_new(X)
-        if self._data.reads_frames:
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return self._data.check_new(X)
-        return self._data.check_new(self._check_rows(X))
+        return self._data.check_new(self._check_rows(X, self._data))
 
-    def _check_rows(self, X: Any) -> Any:
-        """Return new rows as a numeric array; raise if their columns differ from those of the fitted data."""
-        rows = check_rows(X, min_rows=1)
+    def _check_rows(self, X: Any, data: Input) -> Any:
+        """Return new rows as a numeric array, or unchanged if `data`, the fitted data, reads data frames.
+
+        Raise if their columns differ from those of the fitted data.
+        """
+        rows = X if data.reads_frames else check_rows(X, min_rows=1)
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
 

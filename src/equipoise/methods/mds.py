@@ -71,9 +71,10 @@ class MDS(Estimator):
     n_components : int, default=2
         Dimension d of the map.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function of two rows, or "precomputed". With "precomputed", X (n, n) contains the
-        dissimilarities: NaN where one is missing, or only the known dissimilarities in a sparse matrix. X may also be a
-        metric space, an object with `n` and `distances(i, j)`.
+        A metric of scikit-learn, a function of two rows, "mixed", `Mixed` or `Blocks` for data frames of several kinds
+        of columns, or "precomputed". With "precomputed", X (n, n) contains the dissimilarities: NaN where one is
+        missing, or only the known dissimilarities in a sparse matrix. X may also be a metric space, an object with `n`
+        and `distances(i, j)`.
     weights : ndarray or sparse matrix of shape (n, n), optional
         Symmetric weights w; 0 excludes a pair. All 1 by default.
     stress : {"metric", "relative", "log", "max", "max_ratio", "ordinal"}, default="metric"
@@ -326,7 +327,8 @@ class MDS(Estimator):
             )
         n = self._source.n
         with self._explain_out_of_memory(X, n):
-            rows = self._source.check_new(X if isinstance(self._source, FromSpace) else self._check_rows(X))
+            source = self._source
+            rows = source.check_new(X if isinstance(source, FromSpace) else self._check_rows(X, source))
             sample = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
             fitted = to_numpy(self.embedding_)[sample]
 

@@ -185,6 +185,12 @@ def sphere_points(Y: Array, geometry: Geometry | None) -> Array | None:
     return np.asarray(Y / np.linalg.norm(Y, axis=1, keepdims=True))
 
 
+def is_solid(Y: Array, geometry: Geometry | None) -> bool:
+    """Return whether a map is one of three flat dimensions, drawn in perspective."""
+    chart = make_chart(Y, geometry)
+    return chart.projection == "3d" and chart.geometry is None and chart.period is None
+
+
 def wrapped(points: Array, period: Array) -> Array:
     """Return points with every coordinate in [0, period)."""
     from ..geometry import Torus

@@ -8,20 +8,23 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from .._types import Array
+from .coloring import MARKS
 from .column import Classes, Column
 from .style import COLORS, Theme, add_legend, shorten
 
 SEPARATE = 0.7  # classes mix if fewer points of a class than this, in the mean, have a neighbour of their class; chosen
+MAX_LISTED = 30  # classes in the legend of a map of dots, where classes of one colour have different marks; chosen
+MAX_MARKED = 100_000  # points above which a map is drawn as a density, without marks
 SAMPLE = 3000  # points whose nearest neighbours are compared; chosen
 WIDTH = 90  # characters in a row of the legend; chosen
 
 
 def needs_legend(points: Array, column: Column | None) -> bool:
-    """Return whether a map (n, d) needs a legend: its classes mix, and each has a colour of its own.
+    """Return whether a map (n, d) needs a legend: its classes mix, and each can be told apart by its colour and mark.
 
     Classes mix if, in the mean over the classes, fewer than 70 % of the points have a nearest neighbour of their class.
     """
-    if not isinstance(column, Classes) or not 2 <= len(column.names) <= len(COLORS):
+    if not isinstance(column, Classes) or not 2 <= len(column.names) <= _limit(len(points)):
         return False
     known = np.flatnonzero(column.codes >= 0)
     if len(known) < 2:
@@ -35,10 +38,18 @@ def needs_legend(points: Array, column: Column | None) -> bool:
     return len(shares) > 1 and bool(np.mean(shares) < SEPARATE)
 
 
-def draw_class_legend(axes: Any, points: Array, classes: Column | None, colors: Array, theme: Theme) -> bool:
-    """Add a legend below a map, if it needs one: a dot in the colour of each class that has points, and its name.
+def _limit(n: int) -> int:
+    """Return the maximum number of classes in the legend of a map of n points."""
+    return MAX_LISTED if n <= MAX_MARKED else len(COLORS)
 
-    `points` (n, d) are the points and `colors` (n, 3) their colours. Return whether there is a legend.
+
+def draw_class_legend(
+    axes: Any, points: Array, classes: Column | None, colors: Array, marks: Array, theme: Theme
+) -> bool:
+    """Add a legend below a map, if it needs one: the colour, mark and name of each class that has points.
+
+    `points` (n, d) are the points, `colors` (n, 3) their colours and `marks` (n,) the indices of their marks. Return
+    whether there is a legend.
     """
     from matplotlib.lines import Line2D
 
@@ -46,7 +57,7 @@ def draw_class_legend(axes: Any, points: Array, classes: Column | None, colors: 
         return False
     present, first = np.unique(classes.codes, return_index=True)
     names = [shorten(classes.names[i]) if i >= 0 else "no class" for i in present]
-    dots = [Line2D([], [], linestyle="", marker="o", markersize=7, color=colors[i]) for i in first]
+    dots = [Line2D([], [], linestyle="", marker=MARKS[marks[i]], markersize=7, color=colors[i]) for i in first]
     if present[0] < 0:  # points without a class are last
         names, dots = names[1:] + names[:1], dots[1:] + dots[:1]
     # A space before each name: matplotlib leaves out names that begin with an underscore.

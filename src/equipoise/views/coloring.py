@@ -43,6 +43,13 @@ def assign_marks(colors: Array) -> Array:
     return marks
 
 
+def point_marks(column: Column | None, n: int, centers: Array) -> Array:
+    """Return the index in `MARKS` of the mark of each of n points; `centers` (c, d) are the centres of the classes."""
+    if not isinstance(column, Classes):
+        return np.zeros(n, np.int64)
+    return np.array([*assign_marks(assign_colors(column, centers)), 0])[column.codes]
+
+
 def color_limits(numbers: Numbers) -> tuple[float, float]:
     """Return the numbers that are shown in the first and the last colour of the ramp.
 

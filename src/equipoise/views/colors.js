@@ -54,11 +54,20 @@ class Colors {
       marks[i] = column?.marks?.[color] ?? 0
       if (!level[i] && color < last) level[i] = 1
     }
-    const order = scrambled(x.length)
-    page.dots.set_rows("order", [0, 1, 2].flatMap((wanted) => [...order.filter((i) => level[i] === wanted)]))
+    this.level = level
+    this.arrange()
     page.dots.set("color", bytes)
     page.dots.set("mark", marks)
     page.draw()
+  }
+
+  // Set the order in which the points are drawn: by level and then mixed, or from the back to the front.
+  arrange() {
+    const {page, level} = this
+    if (level === undefined) return
+    const order = page.space?.from_back ? page.space.from_back() : scrambled(page.x.length)
+    const rows = page.space?.from_back ? order : [0, 1, 2].flatMap((wanted) => [...order.filter((i) => level[i] === wanted)])
+    page.dots.set_rows("order", rows)
   }
 
   // The legend ----------------------------------------------------------------------------------------------------------

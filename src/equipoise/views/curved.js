@@ -187,7 +187,9 @@ class Globe extends Plane {
     return [0, 1].map((c) => lines.map((line) => line.map((point) => point?.[c] ?? NaN)))
   }
 
-  original(i) { return [0, 1, 2].map((c) => this.base[3 * i + c]) }
+  unit(i) { return [0, 1, 2].map((c) => this.base[3 * i + c]) }
+
+  original(i) { return this.unit(i) }
 
   // Return the position of a point on the page, or nothing if it is on the other side.
   seen(point) {
@@ -199,7 +201,7 @@ class Globe extends Plane {
   turn(axes) {
     this.axes = axes
     const {page} = this
-    for (let i = 0; i < page.x.length; i++) [page.x[i], page.y[i]] = this.seen(this.original(i)) ?? [NaN, NaN]
+    for (let i = 0; i < page.x.length; i++) [page.x[i], page.y[i]] = this.seen(this.unit(i)) ?? [NaN, NaN]
     page.facts.columns.forEach((column, c) => {
       column.centers = this.centers[c]?.map((point) => point[0] === null ? point : this.seen(point) ?? [null, null])
     })
@@ -260,4 +262,4 @@ class Globe extends Plane {
 }
 
 const make_space = (page) => page.facts.period ? new TorusSpace(page) : page.facts.disk ? new Disk(page)
-  : page.facts.globe ? new Globe(page) : new Plane(page)
+  : page.facts.solid ? new Solid(page) : page.facts.globe ? new Globe(page) : new Plane(page)

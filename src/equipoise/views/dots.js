@@ -5,31 +5,35 @@
 const VERTEX_SHADER = `#version 300 es
 in vec2 at;
 in vec4 color;
+in float near; // factor of the size in perspective, 1 in the plane
 in float mark; // 0 is a disk, for the others see MARK_CORNERS
 uniform vec2 low, span; // the visible region, in map coordinates
 uniform float size; // the diameter of a dot, in pixels
 uniform vec4 override; // colour of all points, unless its alpha is 0
 out vec4 fill;
+flat out float diameter;
 flat out int shape;
 flat out float side; // of the square in which the mark is drawn, in pixels
 void main() {
   gl_Position = vec4(2.0 * (at - low) / span - 1.0, 0.0, 1.0);
   shape = int(mark);
-  side = (shape == 0 ? size : 1.6 * size) + 1.0;
+  diameter = near * size;
+  side = (shape == 0 ? diameter : 1.6 * diameter) + 1.0;
   gl_PointSize = side;
   fill = override.a > 0.0 ? override : color;
+  fill.a *= clamp(1.0 + 1.6 * (near - 1.0), 0.3, 1.0); // far points are faint
 }`
 const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
 in vec4 fill;
 flat in int shape;
 flat in float side;
-uniform float size;
+flat in float diameter;
 out vec4 pixel;
 void main() {
   vec2 p = (gl_PointCoord - 0.5) * side;
   vec2 q = abs(p);
-  float r = 0.5 * size;
+  float r = 0.5 * diameter;
   float outside = length(p) - r; // distance to the outline, negative inside; all marks have the same area
   if (shape == 1) outside = max(q.x, q.y) - 0.886 * r;
   if (shape == 2) outside = 0.7071 * (q.x + q.y) - 0.886 * r;
@@ -69,10 +73,11 @@ class Dots {
     gl.linkProgram(program)
     if (!gl.getProgramParameter(program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(program))
     gl.useProgram(program)
+    gl.vertexAttrib1f(gl.getAttribLocation(program, "near"), 1) // while it has no buffer
     gl.enable(gl.BLEND)
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA)
     this.uniforms = Object.fromEntries(["low", "span", "size", "override"].map((n) => [n, gl.getUniformLocation(program, n)]))
-    this.buffers = Object.fromEntries(["at", "color", "mark", "order", "found"].map((name) => [name, gl.createBuffer()]))
+    this.buffers = Object.fromEntries(["at", "color", "mark", "near", "order", "found"].map((name) => [name, gl.createBuffer()]))
     this.counts = {order: 0, found: 0}
     for (const [name, size, type, normalized] of [["at", 2, gl.FLOAT, false], ["color", 4, gl.UNSIGNED_BYTE, true]]) {
       const location = gl.getAttribLocation(program, name)
@@ -82,19 +87,21 @@ class Dots {
     }
   }
 
-  // Set the positions ("at", 2n floats), colours ("color", 4n bytes) or marks ("mark", n bytes) of the points. Without
-  // marks, all are disks.
+  // Set the positions ("at", 2n floats), colours ("color", 4n bytes), marks ("mark", n bytes) or factors of the size
+  // ("near", n floats) of the points. Without marks, all are disks, and without factors, of the same size.
   set(name, values) {
-    if (name === "mark") this.enable_marks()
+    if (name === "mark") this.enable("mark", this.gl.UNSIGNED_BYTE)
+    if (name === "near") this.enable("near", this.gl.FLOAT)
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffers[name])
     this.gl.bufferData(this.gl.ARRAY_BUFFER, values, this.gl.STATIC_DRAW)
   }
 
-  enable_marks() {
-    const {gl} = this, location = gl.getAttribLocation(this.program, "mark")
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers.mark)
+  // Read one number per point from a buffer.
+  enable(name, type) {
+    const {gl} = this, location = gl.getAttribLocation(this.program, name)
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[name])
     gl.enableVertexAttribArray(location)
-    gl.vertexAttribPointer(location, 1, gl.UNSIGNED_BYTE, false, 0, 0)
+    gl.vertexAttribPointer(location, 1, type, false, 0, 0)
   }
 
   // Set the rows to draw, in this order ("order"), or the rows to draw with a ring ("found").

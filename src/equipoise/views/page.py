@@ -14,7 +14,7 @@ from .._atomic import atomic_write
 from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
-from .charts import Chart, find_geometry, make_flat_chart, sphere_points
+from .charts import Chart, find_geometry, is_solid, make_flat_chart, sphere_points
 from .coloring import assign_colors, assign_marks, color_limits, theme_colors
 from .column import MAX_CLASSES, Classes, Column
 from .dates import iso_length
@@ -101,7 +101,7 @@ def page(
     geometry : {"plane", "sphere", "torus", "hyperbolic"} or Geometry, optional
         The space of the map, as in `plot`; by default that of the fitted method Y. A torus repeats itself on all sides.
         In the Poincaré disk of the hyperbolic plane, a click on a point moves it to the centre. A sphere is a globe
-        that turns when it is dragged; its points are exported as unit vectors.
+        that turns when it is dragged; its points are exported as unit vectors. A map in three dimensions turns as well.
 
     Returns
     -------
@@ -114,8 +114,11 @@ def page(
     columns = read_columns(table, len(Y), "table")
     columns, color_index = choose_color(color, names, columns, table, len(Y), "table")
     chart = make_flat_chart(Y, space)
-    globe = sphere_points(Y, space)
+    globe, solid = sphere_points(Y, space), None
     points, layout = chart.points, "a globe; drag to turn it" if globe is not None else chart.note
+    if globe is None and is_solid(Y, space):
+        globe, solid = _unit_ball(np.asarray(Y, dtype=np.float64))
+        layout = "three dimensions; drag to turn them"
     notes = [f"This plot shows {layout}."] if layout else []
     notes += ["Click a point to move it to the centre."] if chart.disk else []
     chosen = list(columns.values())[color_index] if color_index >= 0 else None
@@ -130,6 +133,7 @@ def page(
         "cut": None if chart.cut is None else chart.cut.tolist(),
         "disk": chart.disk,
         "globe": None if globe is None else encode_array(globe.astype(np.float32)),
+        "solid": solid,
         "color": color_index,
         "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
@@ -144,9 +148,17 @@ def page(
         "map": plot_json(_plot(globe is not None), "plot"),
     }
     own = "\n".join(read_script(name) for name in ("colors", "summary", "picture", "keyboard"))
-    scripts = {"bokeh": bokeh, "dots": read_script("dots"), "curved": read_script("curved"), "parts": own}
+    curved = read_script("curved") + read_script("solid")
+    scripts = {"bokeh": bokeh, "dots": read_script("dots"), "curved": curved, "parts": own}
     html = render_page("page", __package__, scripts, parts)
     return Page(html, len(Y))
+
+
+def _unit_ball(Y: Array) -> tuple[Array, dict[str, Any]]:
+    """Return the points Y (n, 3) in the unit ball, and the centre and radius that map them back."""
+    center = (Y.min(axis=0) + Y.max(axis=0)) / 2 if len(Y) else np.zeros(3)
+    radius = float(np.linalg.norm(Y - center, axis=1).max(initial=0)) or 1.0
+    return (Y - center) / radius, {"center": center.tolist(), "radius": radius}
 
 
 def _theme_name(dark: Any) -> str:

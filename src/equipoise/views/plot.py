@@ -18,7 +18,7 @@ from ..data.checks.maps import check_map
 from .chart_drawing import check_edges, draw_edges, draw_frame, strip_boxes
 from .charts import Chart, find_geometry, make_chart
 from .class_legend import draw_class_legend
-from .coloring import color_limits, color_ramp, point_colors
+from .coloring import MARKS, color_limits, color_ramp, point_colors, point_marks
 from .column import Classes, Column, Numbers, read_column
 from .dates import DAY
 from .labels import class_centers, draw_names
@@ -128,7 +128,8 @@ def plot(
         _draw_color_bar(axes, column, theme)
     centers = _centers(points, column, chart)
     colors = point_colors(column, len(Y), centers, theme)
-    legend = forces is None and images is None and draw_class_legend(axes, points, column, colors, theme)
+    marks = point_marks(column, len(Y), centers)
+    legend = forces is None and images is None and draw_class_legend(axes, points, column, colors, marks, theme)
     axes.figure.draw_without_rendering()  # computes the layout, and with it the pixel coordinates
     draw_frame(axes, chart, theme)
     if pairs is not None:
@@ -138,7 +139,7 @@ def plot(
     _draw_reference(axes, below, theme, projection)
     if chart.period is not None and images is None:
         _draw_copies(axes, Chart(points, period=chart.period), colors, size, theme)
-    drawn = _draw_points(axes, points, colors, column, size, images)
+    drawn = _draw_points(axes, points, colors, marks, column, size, images)
     _draw_overlays(axes, replace(chart, points=points), Y, forces, isolines, theme)
     if isinstance(column, Classes) and not legend:
         _draw_names(axes, centers, points, column, theme, note, np.vstack([drawn, strip_boxes(axes, chart)]))
@@ -158,7 +159,7 @@ def _centers(points: Array, column: Column | None, chart: Chart) -> Array:
 
 
 def _draw_points(
-    axes: Any, points: Array, colors: Array, column: Column | None, size: float | None, images: Array | None
+    axes: Any, points: Array, colors: Array, marks: Array, column: Column | None, size: float | None, images: Any
 ) -> Array:
     """Draw images, a density or dots, and return the boxes (m, 4) in pixels that names should avoid."""
     if images is not None:
@@ -166,7 +167,7 @@ def _draw_points(
     if len(points) > MAX_DOTS and axes.name == "rectilinear" and size is None:
         _draw_density(axes, points, colors)
         return np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
-    return _draw_dots(axes, points, colors, column, size)
+    return _draw_dots(axes, points, colors, column, size, marks)
 
 
 def _draw_overlays(axes: Any, chart: Chart, Y: Array, forces: Problem | None, isolines: Any, theme: Theme) -> None:
@@ -327,15 +328,20 @@ def _draw_copies(axes: Any, chart: Chart, colors: Array, size: float | None, the
         _draw_dots(axes, copies, pale, None, size or _dot_size(axes, len(colors)))
 
 
-def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> Array:
-    """Draw the dots and return their bounding boxes (n, 4) in pixels."""
+def _draw_dots(
+    axes: Any, points: Array, colors: Array, column: Column | None, size: float | None, marks: Array | None = None
+) -> Array:
+    """Draw the dots, by default disks, and return their bounding boxes (n, 4) in pixels."""
     n = len(points)
     area = (_dot_size(axes, n) if size is None else size) ** 2
     order = np.random.RandomState(0).permutation(n)  # keeps the last class from covering the others
     if column is not None:  # missing values at the bottom
         missing = column.codes < 0 if isinstance(column, Classes) else np.isnan(column.values)
         order = order[np.argsort(~missing[order], kind="stable")]
-    axes.scatter(*points[order].T, s=area, c=colors[order], linewidths=0, zorder=2, rasterized=n > 10_000)
+    style = {"s": area, "linewidths": 0, "zorder": 2, "rasterized": n > 10_000}
+    for mark in [0] if marks is None else np.unique(marks):
+        rows = order if marks is None else order[marks[order] == mark]
+        axes.scatter(*points[rows].T, c=colors[rows], marker=MARKS[mark], **style)
     pixels, radius = axes.transData.transform(_to_2d(axes, points)), np.sqrt(area) / 2 * axes.figure.dpi / 72
     return np.column_stack([pixels - radius, pixels + radius])
 

@@ -93,10 +93,11 @@ def _require_numbers(X: Any) -> None:
         subject = f"X must contain numbers, but column {j} ({str(name)!r})"
         if re.match(DATES, kind.lower()):
             raise ValueError(
-                f"{subject} contains times ({kind}); drop it or convert it to numbers, for example days since a date"
+                f"{subject} contains times ({kind}); drop it or convert it to numbers, for example days since a date,"
+                ' or use metric="mixed"'
             )
         if re.match(CATEGORIES, kind.lower()):
-            raise ValueError(f"{subject} contains categories ({kind}); drop or encode it")
+            raise ValueError(f'{subject} contains categories ({kind}); drop or encode it, or use metric="mixed"')
 
 
 def _read(X: Any) -> Array:

@@ -58,7 +58,10 @@ def to_numbers(cells: Sequence[str]) -> Array | None:
 def describe_fault(cell: str) -> str:
     """Return what is wrong with a cell that should be a finite number, and what to do about it."""
     if is_missing(cell):
-        return f"missing value ({quote(cell)}); fill it in, drop the row, or exclude the column by selecting others"
+        return (
+            f"missing value ({quote(cell)}); fill it in, drop the row, or exclude the column by selecting others"
+            " (on the command line: --missing, --exclude, or --metric mixed)"
+        )
     if is_number(cell):
         return f"{quote(cell)} is not a finite double-precision number; correct it or drop the row"
     if "," in cell and is_number(cell.replace(",", "")):

@@ -45,5 +45,7 @@ def check_block_finite(block: Array, start: int, source: str, columns: Sequence[
 def not_finite(source: str, i: int, j: int, value: float, columns: Sequence[str]) -> ValueError:
     """Return the error for a value at row i, column j that is not finite."""
     column = quote(columns[j]) if columns else j
-    what = "missing value (NaN); fill it in" if np.isnan(value) else "infinite value; replace it"
-    return ValueError(f"{source}, row {i}, column {column}: {what}, drop the row, or exclude the column")
+    missing = bool(np.isnan(value))
+    what = "missing value (NaN); fill it in" if missing else "infinite value; replace it"
+    options = " (on the command line: --missing, --exclude, or --metric mixed)" if missing else ""
+    return ValueError(f"{source}, row {i}, column {column}: {what}, drop the row, or exclude the column{options}")

@@ -22,6 +22,7 @@ from ...engines import choose_device
 from ...geometry import Geometry
 from ...inputs import is_space
 from ...memory import gpu_memory
+from ...neighbors.vectors import is_mixed
 from ...optimize.descent import Descent, split_callbacks
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
@@ -327,6 +328,11 @@ class Parametric(Estimator):
                 raise ValueError(
                     f'Parametric needs a table X (n, D), but its method has {name}="precomputed"; use another {name}'
                 )
+        if is_mixed(getattr(method, "metric", None)):
+            raise ValueError(
+                f"Parametric needs a table of numbers, but its method has metric={method.metric!r}; encode the columns"
+                " as numbers, and use another metric"
+            )
 
 
 def _as_rows(X: Any, min_rows: int) -> Tensor:
