@@ -4,8 +4,8 @@
 
 JupyterLab runs on this machine, and Chromium shows a notebook without a window and without a graphics card: SwiftShader
 draws WebGL on the same cores. The time of a lasso counts from the release of the mouse button to the call of an
-observer of `selection` in the kernel; each lasso waits until the map of the previous one has been drawn. While the map moves, the script of the page asks for a frame whenever the
-browser offers one.
+observer of `selection` in the kernel; each lasso waits until the map of the previous one has been drawn. While the map
+moves, the script of the page asks for a frame whenever the browser offers one.
 """
 
 from __future__ import annotations
