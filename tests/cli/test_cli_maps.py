@@ -1,7 +1,5 @@
 """The verbs for finished maps and fitted methods: transform, evaluate, compare, sweep, plot."""
 
-import sys
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -398,14 +396,3 @@ def test_evaluate_uses_fewer_neighbours_for_few_rows(tmp_path, capsys):
     np.save(tmp_path / "few.npy", np.random.default_rng(0).normal(size=(12, 2)))
     assert run("evaluate", tmp_path / "few.npy", tmp_path / "few.npy") == 0
     assert "k = 5 neighbours" in capsys.readouterr().out
-
-
-def test_map_in_h5ad_that_crashes_hdf5_is_an_error(tmp_path, monkeypatch):
-    """The separate process reads the file before this process opens it."""
-    ad = pytest.importorskip("anndata")
-    ad.AnnData(np.eye(5), obsm={"X_tsne": np.ones((5, 2))}).write_h5ad(tmp_path / "m.h5ad")
-    (tmp_path / "trial.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    monkeypatch.setattr(sys.modules["equipoise.data.read.annotated"], "TRIAL", tmp_path / "trial.py")
-    monkeypatch.setattr("h5py.File", None)
-    with pytest.raises(ValueError, match=r"m\.h5ad cannot be read as H5AD: .* crashes the HDF5 library"):
-        read_map(str(tmp_path / "m.h5ad"))
