@@ -3,6 +3,7 @@
 
 const HOVER_REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const SHOWN_NAMES = 40 // maximum number of classes that are named on the map
+const PAINT_DELAY = 30 // milliseconds
 const FULL = 230, DIM = 30 // of 255: opacity of points, and of points outside the selection
 const DOT_GROWTH = 0.4, MAX_DOT_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
 const SMALLEST_ZOOM = 0.02 // of the map: what `zoom_to` shows at least
@@ -46,6 +47,7 @@ class MapCanvas {
   }
 
   remove() {
+    clearTimeout(this.painting)
     this.resizer.disconnect()
     this.dots.gl.getExtension("WEBGL_lose_context")?.loseContext()
   }
@@ -80,9 +82,11 @@ class MapCanvas {
     this.paint()
   }
 
+  // The points are painted a little later, so that the selection leaves for Python first.
   set_selection(rows) {
     this.selection = rows
-    this.paint()
+    clearTimeout(this.painting)
+    this.painting = setTimeout(() => this.paint(), PAINT_DELAY)
   }
 
   set_found(rows) {
