@@ -68,7 +68,7 @@ def test_shot_of_other_data_of_the_same_size_is_ignored(digits):
     shown = picture.with_shot(Shot.of((fresh,), (fresh.step(3),), 5))
     content, name, _ = shown.export("csv", 1)
     assert name == "other-tsne-3.csv" and len(content.splitlines()) == N + 1
-    view = shown.view("trust")
+    view = shown.view("trust", 0)
     assert (view.data, view.color, view.point, view.runs[0].iteration) == ("named:other", "trust", 5, 3)
 
 
@@ -199,13 +199,13 @@ def test_history_slider_ends_at_the_last_iteration(layout):
 def test_loss_curves_are_hidden_until_they_have_data(layout):
     visible = [renderer.visible for renderer in layout.loss.renderers]
     assert visible == [False, False]
-    layout.show_curves([[(0, 4.0), (1, 2.0)]])
-    layout.show_second(True)
+    layout.show_curves([[(0, 4.0), (1, 2.0)]], 0)
+    layout.show_second(True, 0)
     assert [renderer.visible for renderer in layout.loss.renderers] == [True, False]
-    layout.show_curves([[(0, 4.0), (1, 2.0)], [(0, 0.0), (1, 3.0)]])
+    layout.show_curves([[(0, 4.0), (1, 2.0)], [(0, 0.0), (1, 3.0)]], 1)
     assert [renderer.visible for renderer in layout.loss.renderers] == [True, True]
     assert [list(source.data["loss"]) for source in layout.curves] == [[1.0, 0.5], [0.0, 3.0]]
-    layout.show_curves([[(0, 4.0), (1, 2.0)]])
+    layout.show_curves([[(0, 4.0), (1, 2.0)]], 0)
     assert [renderer.visible for renderer in layout.loss.renderers] == [True, False]
 
 
