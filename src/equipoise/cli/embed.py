@@ -30,7 +30,7 @@ from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
 from .options import STDIN, add_data, add_verb
-from .outputs import add_outputs, choose_outputs, join_names, report_written, writable
+from .outputs import add_outputs, choose_outputs, join_names, report_written, wants_page, writable
 from .read_table import add_missing, read_table
 from .saved_model import save_model
 from .write_map import write_outputs
@@ -41,6 +41,7 @@ EXAMPLES = """\
   equipoise embed iris --method symmetricsne --kernel "StudentT(dof=0.5)"
   equipoise embed iris --geometry torus:60
   equipoise embed wine --plot svg,html --out maps
+  equipoise embed digits --out digits.html
   equipoise embed wine --metric mixed
   equipoise embed iris --save iris.eq && equipoise transform iris.eq iris --out new
   equipoise embed iris --checkpoint run.eqc
@@ -85,13 +86,13 @@ def run(args: argparse.Namespace) -> int:
     if args.ranks is not None:
         return embed_ranks.run(args, method, checkpoints)
     with progress.shown() as bars:
-        table = read_table(args, method.get_params().get("metric"))
+        table = read_table(args, method.get_params().get("metric"), wants_page(args))
         dataset, preparation, columns = table.dataset, table.preparation, table.columns
         if table.metric is not None:
             method.set_params(metric=table.metric)
         outputs = choose_outputs(args, dataset.name)
         into = annotated_output(args, outputs, method, dataset.X.shape[0], not preparation.is_identity)
-        console = Console(sys.stderr if outputs.map is None else sys.stdout)
+        console = Console(sys.stderr if outputs.to_stdout else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
         if columns and args.columns is None and is_file(args):
@@ -101,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
                 console.print(f"not embedded        {list_names(left_out)}")
         for note in (*table.notes, *(f"hint                {hint}" for hint in table.hints if is_file(args))):
             console.print(note)
+        for note in table.details.notes:
+            console.print(f"page                {note}")
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
@@ -120,7 +123,8 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     geometry = getattr(method, "geometry_", None)
     write = None if into is None else partial(into.write, method=method)
-    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry, write=write)
+    title, details = f"{dataset.name}, {kind}", table.details
+    write_outputs(outputs, method.embedding_, dataset, title, geometry=geometry, write=write, details=details)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")

@@ -25,4 +25,4 @@ def transpose(dataset: Dataset, source: str) -> Dataset:
     X = sparse.csr_matrix(dataset.X.T) if sparse.issparse(dataset.X) else np.ascontiguousarray(dataset.X.T)
     columns = () if dataset.ids is None else tuple(map(str, dataset.ids))
     ids = np.array(dataset.columns, dtype=object) if dataset.columns else None
-    return replace(dataset, X=X, columns=columns, ids=ids)
+    return replace(dataset, X=X, columns=columns, ids=ids, image_shape=())
