@@ -125,9 +125,11 @@ def test_large_images_are_averaged_over_blocks_or_left_out(monkeypatch):
     details = page_details.page_details(dataset)
     expected = pixels[:, :300, :198].reshape(2, 100, 3, 66, 3).mean(axis=(2, 4))
     np.testing.assert_array_equal(details.images, np.round(expected))
-    assert details.notes == ("images of 200 × 300 pixels are reduced to 66 × 100",)
+    assert details.notes == ("page                images of 200 × 300 pixels are reduced to 66 × 100",)
     monkeypatch.setattr(page_details, "MAX_PIXEL_BYTES", 200)
-    assert page_details.page_details(dataset).notes == ("2 images would take too much space, and are left out",)
+    assert page_details.page_details(dataset).notes == (
+        "page                2 images would take too much space, and are left out",
+    )
 
 
 def test_digits_have_images_until_they_are_prepared():

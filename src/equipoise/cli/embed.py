@@ -100,10 +100,9 @@ def run(args: argparse.Namespace) -> int:
             left_out = [name for name in dataset.extra if name not in columns and name not in table.said]
             if left_out:
                 console.print(f"not embedded        {list_names(left_out)}")
-        for note in (*table.notes, *(f"hint                {hint}" for hint in table.hints if is_file(args))):
+        hints = [f"hint                {hint}" for hint in table.hints] if is_file(args) else []
+        for note in (*table.notes, *table.details.notes, *hints):
             console.print(note)
-        for note in table.details.notes:
-            console.print(f"page                {note}")
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
@@ -120,11 +119,10 @@ def run(args: argparse.Namespace) -> int:
             if not hasattr(method, "n_iter_"):
                 raise type(interrupt)("before the first map") from None
             interrupted = interrupt
-    seconds = time.perf_counter() - start
-    geometry = getattr(method, "geometry_", None)
+    seconds, geometry = time.perf_counter() - start, getattr(method, "geometry_", None)
     write = None if into is None else partial(into.write, method=method)
-    title, details = f"{dataset.name}, {kind}", table.details
-    write_outputs(outputs, method.embedding_, dataset, title, geometry=geometry, write=write, details=details)
+    shown = {"title": f"{dataset.name}, {kind}", "geometry": geometry, "details": table.details}
+    write_outputs(outputs, method.embedding_, dataset, write=write, **shown)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")

@@ -48,7 +48,7 @@ def page_details(dataset: Dataset, without: Collection[str] = ()) -> PageDetails
     if dataset.image_shape:
         images, note = _shrunk_images(dataset.X, dataset.image_shape)
         notes += [note] if note else []
-    return PageDetails(_columns(dataset, shown), images, tuple(notes))
+    return PageDetails(_columns(dataset, shown), images, tuple(f"page                {note}" for note in notes))
 
 
 def add_details(drawing: Drawing, details: PageDetails) -> Drawing:

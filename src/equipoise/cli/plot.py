@@ -92,7 +92,7 @@ def _read_details(args: argparse.Namespace, loaded: MapFile) -> PageDetails:
             )
     details = page_details(dataset)
     for note in details.notes:
-        print(f"page                {note}")
+        print(note)
     classes = class_names(dataset)
     labels = {} if classes is None else {dataset.label: np.asarray(classes, dtype=object)}
     return replace(details, columns={**labels, **dataset.extra, **details.columns})
