@@ -31,7 +31,7 @@ from .method_options import add_parameters, given_parameters, is_closed_form, ma
 from .option_values import integer
 from .options import STDIN, add_data, add_verb
 from .outputs import add_outputs, choose_outputs, join_names, report_written, wants_page, writable
-from .read_table import add_missing, read_table
+from .read_table import Table, add_missing, read_table
 from .saved_model import save_model
 from .write_map import write_outputs
 
@@ -95,14 +95,7 @@ def run(args: argparse.Namespace) -> int:
         console = Console(sys.stderr if outputs.to_stdout else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
-        if columns and args.columns is None and is_file(args):
-            console.print(f"columns             {list_names(columns)}")
-            left_out = [name for name in dataset.extra if name not in columns and name not in table.said]
-            if left_out:
-                console.print(f"not embedded        {list_names(left_out)}")
-        hints = [f"hint                {hint}" for hint in table.hints] if is_file(args) else []
-        for note in (*table.notes, *table.details.notes, *hints):
-            console.print(note)
+        _print_columns(console, args, table)
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
@@ -121,8 +114,8 @@ def run(args: argparse.Namespace) -> int:
             interrupted = interrupt
     seconds, geometry = time.perf_counter() - start, getattr(method, "geometry_", None)
     write = None if into is None else partial(into.write, method=method)
-    shown = {"title": f"{dataset.name}, {kind}", "geometry": geometry, "details": table.details}
-    write_outputs(outputs, method.embedding_, dataset, write=write, **shown)
+    title, details = f"{dataset.name}, {kind}", table.details
+    write_outputs(outputs, method.embedding_, dataset, title, geometry=geometry, write=write, details=details)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")
@@ -140,6 +133,19 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"added               obsm['X_{into.name}'] to a copy of {args.data}")
     report_written([*outputs.files, *([] if args.save is None else [args.save])], console.print)
     return 0
+
+
+def _print_columns(console: Console, args: argparse.Namespace, table: Table) -> None:
+    """Print which columns of a file are embedded, what was done with the others, and hints."""
+    columns = table.columns
+    if columns and args.columns is None and is_file(args):
+        console.print(f"columns             {list_names(columns)}")
+        left_out = [name for name in table.dataset.extra if name not in columns and name not in table.said]
+        if left_out:
+            console.print(f"not embedded        {list_names(left_out)}")
+    hints = [f"hint                {hint}" for hint in table.hints] if is_file(args) else []
+    for note in (*table.notes, *table.details.notes, *hints):
+        console.print(note)
 
 
 def is_file(args: argparse.Namespace) -> bool:
