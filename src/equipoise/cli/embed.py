@@ -140,7 +140,7 @@ def _print_columns(console: Console, args: argparse.Namespace, table: Table) -> 
     columns = table.columns
     if columns and args.columns is None and is_file(args):
         console.print(f"columns             {list_names(columns)}")
-        left_out = [name for name in table.dataset.extra if name not in columns and name not in table.said]
+        left_out = [name for name in table.dataset.extra if name not in columns and name not in table.mentioned]
         if left_out:
             console.print(f"not embedded        {list_names(left_out)}")
     hints = [f"hint                {hint}" for hint in table.hints] if is_file(args) else []

@@ -25,7 +25,7 @@ class Table:
     """The prepared data, their preparation, the metric, and lines that say what was done.
 
     `columns` are the names of the columns that were read, before the preparation. `hints` say which columns may be
-    better treated in another way, and `said` names columns that are left out and mentioned in the notes. `details` are
+    better treated in another way, and `mentioned` names columns that are left out and that the notes name. `details` are
     what a page shows of the data, before the preparation.
     """
 
@@ -35,7 +35,7 @@ class Table:
     columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    mentioned: tuple[str, ...] = ()
     details: PageDetails = NOTHING
 
 
@@ -68,8 +68,8 @@ def read_table(args: argparse.Namespace, metric: Any, for_page: bool = False) ->
     source = read_source(args, every_kind=True)
     notes: tuple[str, ...] = ()
     if missing == "drop":
-        source, said = drop_incomplete_rows(source)
-        notes = (f"missing             {said}",) if said else ()
+        source, text = drop_incomplete_rows(source)
+        notes = (f"missing             {text}",) if text else ()
     if is_columnwise(metric):
         _refuse_steps(args, "--metric mixed compares columns in units of their ranges")
         metric = Mixed(missing=missing) if missing in ("mean", "median") else metric
@@ -102,9 +102,9 @@ def _numeric_table(
     else:
         how, steps = "", preparation(source, **preparation_steps(args))
     notes += (f"missing             {gaps}; {how}",) if gaps else ()
-    said = tuple(name for name in source.extra if name not in side)
-    details = _details(args, source) if for_page else NOTHING
-    return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, said=said, details=details)
+    mentioned = tuple(name for name in source.extra if name not in side)
+    table = Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, mentioned=mentioned)
+    return replace(table, details=_details(args, source)) if for_page else table
 
 
 def read_like(args: argparse.Namespace, columns: Sequence[str] | None, prepared: Preparation, metric: Any) -> Dataset:
@@ -133,8 +133,8 @@ def _keep(args: argparse.Namespace, dataset: Dataset) -> Dataset:
 
 
 def _refuse_steps(args: argparse.Namespace, reason: str) -> None:
-    for name, value in preparation_steps(args).items():
-        if value:
+    for name in ("normalize_total", "log1p", "standardize", "pca"):
+        if getattr(args, name):
             raise ValueError(f"{reason}; omit --{name.replace('_', '-')}")
 
 
