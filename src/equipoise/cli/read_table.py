@@ -25,8 +25,8 @@ class Table:
     """The prepared data, their preparation, the metric, and lines that say what was done.
 
     `columns` are the names of the columns that were read, before the preparation. `hints` say which columns may be
-    better treated in another way, and `mentioned` names columns that are left out and that the notes name. `details` are
-    what a page shows of the data, before the preparation.
+    better treated in another way, and `mentioned` names columns that are left out and that the notes name.
+    `details` are what a page shows of the data, before the preparation.
     """
 
     dataset: Dataset
