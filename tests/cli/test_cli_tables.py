@@ -131,6 +131,13 @@ def test_files_of_numbers_are_read_as_usual(tmp_path):
     assert isinstance(data.read(tmp_path / "x.npy", every_kind=True).X, np.ndarray)
 
 
+def test_files_of_numbers_with_gaps_are_transposed(tmp_path):
+    (tmp_path / "x.csv").write_text("gene,c1,c2\na,1,2\nb,,4\n")
+    read = data.read(tmp_path / "x.csv", id="gene", every_kind=True, transpose=True)
+    assert_allclose(read.X, [[1, np.nan], [2, 4]])
+    assert read.columns == ("a", "b") and list(read.ids) == ["c1", "c2"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -141,6 +148,8 @@ def test_files_of_numbers_are_read_as_usual(tmp_path):
         (("--missing", "distance", "--pca", 2), "--missing distance compares the columns as they are; omit --pca"),
         (("--missing", "distance", "--metric", "cosine"), "--missing distance needs the metric euclidean"),
         (("--missing", "median", "--columns", "city,age"), "column 'city' of messy contains a category, not numbers"),
+        (("--metric", "mixed", "--normalize-total"), "in units of their ranges; omit --normalize-total"),
+        (("--metric", "mixed", "--transpose"), "messy.csv: transpose needs a table of numbers; omit transpose, or"),
         (("--exclude", "citty"), "no column is named 'citty'; did you mean 'city'"),
         (("--missing", "zero"), "invalid choice: 'zero'"),
     ],
