@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         dataset, preparation, columns = table.dataset, table.preparation, table.columns
         if table.metric is not None:
             method.set_params(metric=table.metric)
-        outputs = choose_outputs(args, dataset.name)
+        outputs = replace(choose_outputs(args, dataset.name), details=table.details)
         into = annotated_output(args, outputs, method, dataset.X.shape[0], not preparation.is_identity)
         console = Console(sys.stderr if outputs.to_stdout else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
@@ -114,8 +115,7 @@ def run(args: argparse.Namespace) -> int:
             interrupted = interrupt
     seconds, geometry = time.perf_counter() - start, getattr(method, "geometry_", None)
     write = None if into is None else partial(into.write, method=method)
-    title, details = f"{dataset.name}, {kind}", table.details
-    write_outputs(outputs, method.embedding_, dataset, title, geometry=geometry, write=write, details=details)
+    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry, write=write)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")

@@ -6,11 +6,12 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .._atomic import atomic_write
 from .._optional import import_optional
+from .._types import Array
 from ..data import DATASETS, check_map_path
 from .options import STDIN, column_names
 
@@ -18,6 +19,18 @@ FORMATS = ("csv", "tsv", "parquet", "npy", "h5ad")
 PAGE = "html"
 PLOTS = ("png", "svg", PAGE)
 STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class PageDetails:
+    """Embedded columns (n,) by name, images (n, height, width[, 3]) of uint8, and lines that say what was left out."""
+
+    columns: dict[str, Array] = field(default_factory=dict)
+    images: Array | None = None
+    notes: tuple[str, ...] = ()
+
+
+NOTHING = PageDetails()
 
 
 @dataclass(frozen=True)
@@ -32,11 +45,14 @@ class Outputs:
         Format of the map; None if only plots are written.
     pictures : tuple of Path
         Files of the plots.
+    details : PageDetails
+        What a page shows of the data besides the columns of the map.
     """
 
     map: Path | None
     format: str | None
     pictures: tuple[Path, ...]
+    details: PageDetails = NOTHING
 
     @property
     def to_stdout(self) -> bool:

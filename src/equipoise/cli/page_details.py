@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +13,7 @@ from .._types import Array
 from ..data import Dataset
 from ..data.missing import is_frame_of_columns, side_columns
 from .map_files import is_coordinate
+from .outputs import PageDetails
 from .pictures import Drawing
 
 MAX_COLUMNS = 50  # embedded columns on a page; chosen
@@ -20,18 +21,6 @@ MAX_VALUES = 10_000_000  # numbers of embedded columns on a page, 40 MB before c
 MAX_SIDE = 128  # pixels of the larger side of an image on a page; chosen
 MAX_PIXEL_BYTES = 64 * 2**20  # all images of a page before compression; chosen
 MIN_SIDE = 12  # smaller images cannot be recognised; chosen
-
-
-@dataclass(frozen=True)
-class PageDetails:
-    """Embedded columns (n,) by name, images (n, height, width[, 3]) of uint8, and lines that say what was left out."""
-
-    columns: dict[str, Array] = field(default_factory=dict)
-    images: Array | None = None
-    notes: tuple[str, ...] = ()
-
-
-NOTHING = PageDetails()
 
 
 def page_details(dataset: Dataset, without: Collection[str] = ()) -> PageDetails:

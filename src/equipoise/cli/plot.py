@@ -15,8 +15,8 @@ from ..data.read.selection import list_names, to_texts
 from .geometry_option import add_geometry
 from .map_files import MapFile, add_coordinates, class_names, read_map
 from .options import add_verb, existing
-from .outputs import report_written, writable, write_bytes
-from .page_details import NOTHING, PageDetails, page_details
+from .outputs import NOTHING, PageDetails, report_written, writable, write_bytes
+from .page_details import page_details
 from .pictures import Drawing, picture_path, render
 
 EXAMPLES = """\

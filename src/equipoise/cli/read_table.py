@@ -14,7 +14,8 @@ from ..mixed import Mixed
 from ..mixed.gaps import describe_gaps
 from .hints import hints
 from .options import keep_columns, preparation_steps, read_source
-from .page_details import NOTHING, PageDetails, page_details
+from .outputs import NOTHING, PageDetails
+from .page_details import page_details
 
 CHOICES = ("error", "distance", "mean", "median", "drop")
 COLUMNS = "mixed"  # the metric over columns of every kind, by name

@@ -14,7 +14,7 @@ from ..data import Dataset
 from ..data.write import WRITERS, class_column, map_columns
 from .map_files import is_coordinate
 from .outputs import PAGE, Outputs, write_bytes
-from .page_details import NOTHING, PageDetails, add_details
+from .page_details import add_details
 from .pictures import Drawing, render
 
 
@@ -26,12 +26,10 @@ def write_outputs(
     over: Array | None = None,
     geometry: Any = None,
     write: Callable[[Path, Array], None] | None = None,
-    details: PageDetails = NOTHING,
 ) -> None:
     """Write the map Y (n, d) and its plots; if the map `over` (m, d) is given, plots show it in grey under Y.
 
-    `geometry` is the space of the map; flat if None. `write`, if given, writes the file of the map. A page also shows
-    `details` of the rows.
+    `geometry` is the space of the map; flat if None. `write`, if given, writes the file of the map.
     """
     if outputs.to_stdout:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
@@ -42,4 +40,4 @@ def write_outputs(
     drawing = Drawing(Y, columns, class_column(columns, dataset), title, over=over, geometry=geometry)
     for path in outputs.pictures:
         format = path.suffix[1:].lower()
-        write_bytes(path, render(format, add_details(drawing, details) if format == PAGE else drawing))
+        write_bytes(path, render(format, add_details(drawing, outputs.details) if format == PAGE else drawing))
