@@ -39,10 +39,12 @@ def test_run_without_changes_matches_the_estimator(X, method):
     run.step(150)
     frame = run.step(60)
     assert frame.loss < run.curve[0][1]
-    assert run.problem.loss_curve[:, 0].tolist() == list(range(210))  # each iteration is reported once
+    assert [t for t, _ in run.curve] == [0, 150, 210]
+    assert run.problem.loss_curve[:, 0].tolist() == list(range(0, 210, 50))  # as in the estimator, at its reports only
     assert run.problem.loss_curve[0, 1] == run.curve[0][1]
     source = python_source(run, DIGITS, 210)
     assert "fit_transform" in source and source.count("run.") == 0
+    assert ("optimizer" in source) == (run.settled is not None)
     assert np.array_equal(run_source(source), frame.Y)
 
 
