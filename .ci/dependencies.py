@@ -32,7 +32,7 @@ from support.distribution import check_sdist, check_wheel  # noqa: E402
 PATH = os.environ["PATH"]
 QUICK = ["tests/data", "tests/cli/test_cli.py", "tests/methods/test_methods.py", "tests/methods/test_umap.py"]
 QUICK += ["tests/methods/test_mds.py", "tests/methods/test_classical.py", "tests/views/test_plot.py"]
-QUICK += ["-m", "not slow and not browser and not trials"]
+QUICK += ["-m", "not slow and not browser and not trials", "-k", "not Parametric"]  # which needs PyTorch
 COMPILER = re.compile(r"(^|-)(cc|gcc|clang|([cg]|clang)\+\+|c[89]9|cpp|gfortran|ld|as|zig)(-|$|\.)|^(ccache|python)")
 OPTIONAL = ("anndata", "bokeh", "dask", "pandas", "polars", "potpourri3d", "zarr")
 # Deprecations inside old packages, raised by newer packages that they depend on, say nothing about this one.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from common import header, machine, table, write
+from common import DATA, header, machine, table, write
 
 import equipoise as eq
 from equipoise.inputs import MixedTable
@@ -98,7 +98,7 @@ def mixed(n: int, gaps: float) -> pa.Table:
 
 def connections(n: int) -> pa.Table | None:
     """Return network connections of numbers and categories; None if the file is missing."""
-    path = Path(__file__).parents[2] / "shared" / "data" / "kddcup99_10pct.npz"
+    path = DATA / "kddcup99_10pct.npz"
     if not path.exists():
         return None
     with np.load(path, allow_pickle=False) as file:

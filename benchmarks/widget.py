@@ -4,8 +4,8 @@
 
 JupyterLab runs on this machine, and Chromium shows a notebook without a window and without a graphics card: SwiftShader
 draws WebGL on the same cores. The time of a lasso counts from the release of the mouse button to the call of an
-observer of `selection` in the kernel. While the map moves, the script of the page asks for a frame whenever the
-browser offers one.
+observer of `selection` in the kernel; each lasso waits until the map of the previous one has been drawn. While the map
+moves, the script of the page asks for a frame whenever the browser offers one.
 """
 
 from __future__ import annotations
@@ -65,6 +65,16 @@ FRAMES = """async (seconds) => {
 }"""
 
 
+# Wait until ten frames in a row take less than 50 ms each: everything has been drawn.
+DRAWN = """async () => {
+    for (let quick = 0, last = performance.now(); quick < 10;) {
+        const now = await new Promise((done) => requestAnimationFrame(done))
+        quick = now - last < 50 ? quick + 1 : 0
+        last = now
+    }
+}"""
+
+
 def lines(path: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -72,6 +82,7 @@ def lines(path: Path) -> list[list[str]]:
 def lasso_time(tab: Any, times: Path, choose: bool) -> tuple[float, int]:
     """Return the seconds from the end of a lasso to the observer in the kernel, and the number of points selected."""
     before = len(lines(times))
+    tab.evaluate(DRAWN)
     tab.evaluate("addEventListener('pointerup', () => { window.released = Date.now() }, {capture: true, once: true})")
     lasso(tab, choose=choose)
     while len(lines(times)) == before:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from support.shared_data import SHARED
 
 import equipoise as eq
 from equipoise.evaluate import preservation_ratio
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-DATA = Path(__file__).parents[2] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution")
 SIZES = {  # rows, columns and classes in appendix B.1, at most 1000 rows
     "usps": (1000, 256, 10),
@@ -99,7 +99,7 @@ def test_preservation_falls_with_the_rank_for_all_methods(paper, maps, name):
 
 @pytest.mark.parametrize("name", SIZES)
 def test_data_sets_have_the_sizes_of_the_paper(paper, name):
-    if name != "diabetes" and not (DATA / f"{name}.npz").exists():
+    if name != "diabetes" and not (SHARED / f"{name}.npz").exists():
         pytest.skip(f"../shared/data/{name}.npz does not exist")
     X, y = paper.load(name)
     assert (*X.shape, len(np.unique(y))) == SIZES[name] and len(y) == len(X)
@@ -108,7 +108,7 @@ def test_data_sets_have_the_sizes_of_the_paper(paper, name):
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
 def test_images_have_784_pixels(name):
-    if not (path := DATA / f"{name}.npz").exists():
+    if not (path := SHARED / f"{name}.npz").exists():
         pytest.skip(f"../shared/data/{name}.npz does not exist")
     with zipfile.ZipFile(path) as archive, archive.open("X.npy") as file:  # unpacking all takes seconds
         assert np.lib.format.read_magic(file) == (1, 0)

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from support.shared_data import SHARED
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-HORSE = Path(__file__).parents[2] / "shared" / "data" / "mesh_horse.npz"
+HORSE = SHARED / "mesh_horse.npz"
 PICTURES = {
     "alpha.py": ["alpha.png"],
     "any_space.py": ["any_space.png"],

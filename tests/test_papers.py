@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from support.shared_data import SHARED
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-FACES = Path(__file__).parents[2] / "shared" / "data" / "olivetti_faces.npz"
+FACES = SHARED / "olivetti_faces.npz"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution"),

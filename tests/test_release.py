@@ -113,7 +113,7 @@ def test_conda_recipe_has_the_requirements_and_bounds_of_the_project():
 
 
 @clone
-def test_containers_build_with_the_pinned_versions():
+def test_containers_use_the_documented_commands():
     assert "--require-hashes -r .github/build-requirements.txt" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
     settings = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -103,7 +103,7 @@ struct Backend {
                         int threads);
     // The k nearest points of every query among the points of nearby groups: out (queries, k).
     void (*nearest_in_groups)(const Panels &, const GroupSearch &, std::int32_t *out, int threads);
-    // The k nearest rows of every query by the distance of Gower: out (m, k); and distances in float64 (m, k).
+    // The k nearest rows of every query by a distance over columns: out (m, k); and distances in float64 (m, k).
     void (*mixed_nearest)(const MixedSearch &, std::int32_t *out, int threads);
     void (*mixed_distances)(const MixedColumns &, const MixedPairs &, double *out, int threads);
     // How many of n values (a multiple of 8) are below each of m limits (an even number).

@@ -133,7 +133,7 @@ def test_other_calls_are_answered_by_the_original(on, estimator, reason):
     before = len(accel.calls())
     try:
         clone(estimator).fit(CURVE)
-    except (ValueError, TypeError, AttributeError, AssertionError) as error:
+    except ValueError as error:
         assert "equipoise" not in str(error).lower()
     rows = accel.calls()[before:]
     assert [row.why for row in rows if not row.taken_over] == ([reason] if reason else [])

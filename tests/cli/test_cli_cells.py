@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,6 +12,7 @@ from support.command_line import embed, one_line_error, read_csv
 
 import equipoise as eq
 from equipoise.cli import main
+from equipoise.cli.map_files import read_map
 
 ad = pytest.importorskip("anndata", reason="anndata is not installed")
 
@@ -119,3 +122,13 @@ def test_invalid_tables_raise(tmp_path, cells, words, message, capsys, monkeypat
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     assert embed(*words) == 2
     assert message in one_line_error(capsys)
+
+
+def test_map_in_h5ad_that_crashes_hdf5_is_an_error(tmp_path, monkeypatch):
+    """The separate process reads the file before this process opens it."""
+    ad.AnnData(np.eye(5), obsm={"X_tsne": np.ones((5, 2))}).write_h5ad(tmp_path / "m.h5ad")
+    (tmp_path / "trial.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    monkeypatch.setattr(sys.modules["equipoise.data.read.annotated"], "TRIAL", tmp_path / "trial.py")
+    monkeypatch.setattr("h5py.File", None)
+    with pytest.raises(ValueError, match=r"m\.h5ad cannot be read as H5AD: .* crashes the HDF5 library"):
+        read_map(str(tmp_path / "m.h5ad"))

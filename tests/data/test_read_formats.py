@@ -196,6 +196,20 @@ def test_h5ad_columns_labels_and_ids(tmp_path, make):
     assert_read_raises(tmp_path / "t.h5ad", "no column is named 'gene 1'", label="gene 1")
 
 
+@pytest.mark.filterwarnings("ignore:Writing zarr v2")
+@pytest.mark.parametrize("name", ["t.h5ad", "t.zarr"])
+def test_excluded_genes_of_anndata_are_dropped(tmp_path, name):
+    if name.endswith("zarr"):
+        pytest.importorskip("zarr")
+    getattr(make_anndata(X), "write_h5ad" if name.endswith("h5ad") else "write_zarr")(tmp_path / name)
+    found = data.read(tmp_path / name, exclude=["gene 0", "gene 3"])
+    np.testing.assert_array_equal(found.X, X[:, [1, 2]])
+    assert found.columns == ("gene 1", "gene 2")
+    assert_read_raises(tmp_path / name, "no column is named 'gene 9'", exclude=["gene 9"])
+    every = [f"gene {j}" for j in range(4)]
+    assert_read_raises(tmp_path / name, "has no column to embed; exclude fewer", exclude=every)
+
+
 def test_h5ad_that_crashes_hdf5_raises(tmp_path, monkeypatch):
     path, trial = tmp_path / "t.h5ad", tmp_path / "trial.py"
     make_anndata(X).write_h5ad(path)

@@ -47,6 +47,16 @@ def test_folder_gives_cells_as_rows(tmp_path, options):
     assert_read_raises(tmp_path, "no column is named 'CD20'; the columns are 'CD3 ", columns=["CD20"])
 
 
+@pytest.mark.filterwarnings("ignore:.*Antibody Capture")
+def test_excluded_features_are_dropped(tmp_path):
+    write_folder(tmp_path, types=[*["Gene Expression"] * 4, "Antibody Capture"])
+    found = data.read(tmp_path, exclude=["MT"])
+    assert_array_equal(found.X.toarray(), COUNTS[:, [0, 1, 3]])
+    assert found.columns == (NAMES[0], "CD8", NAMES[3])
+    assert_read_raises(tmp_path, "no column is named 'CD20'", exclude=["CD20"])
+    assert_read_raises(tmp_path, "has no gene to embed; exclude fewer", exclude=NAMES[:4])
+
+
 def test_features_other_than_genes_are_left_out_and_named(tmp_path):
     write_folder(tmp_path, types=["Gene Expression"] * 3 + ["Antibody Capture"] * 2)
     with pytest.warns(UserWarning, match=r"2 features that are not genes \(2 of type Antibody Capture\) are left out"):

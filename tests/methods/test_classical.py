@@ -6,7 +6,6 @@ import inspect
 import pickle
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,13 +16,14 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_s_curve, make_swiss_roll
 from sklearn.exceptions import ConvergenceWarning
 from support.classical_cases import LOCAL, SCALING, X, every_method, r2, tie_free_digits, with_neighbors
+from support.shared_data import SHARED
 
 import equipoise as eq
 from equipoise.geometry import Orthonormal
 from equipoise.linalg.gram import Factor, Inner
 from equipoise.objectives import GramLoss
 
-MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist.npz"
+MNIST = SHARED / "mnist.npz"
 
 
 def mnist_1000():

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.mixed_tables import gower_by_loops, small_table
+from support.shared_data import SHARED
 
 import equipoise as eq
 from equipoise.inputs import MixedTable
 
-CONNECTIONS = Path(__file__).parents[3] / "shared" / "data" / "kddcup99_10pct.npz"
+CONNECTIONS = SHARED / "kddcup99_10pct.npz"
 
 
 def distances(X, metric="mixed"):

@@ -53,7 +53,7 @@ LAYERS = {
     "evaluate": "measures, report, stability, sweep, and their figures",
     "anndata": "the methods and the measures on annotated data, as in scanpy",
     "studio": "the application: page, session, server",
-    "accel": "other libraries' estimators answered by the methods, in their programs",
+    "accel": "maps of programs that use other libraries, computed by the methods",
     "cli": "the command line, one file per verb",
 }
 

@@ -34,11 +34,14 @@ class OwnSource:
 
 
 def write_zarr(path: Path, X: np.ndarray, chunk: int = 70, shard: int = 210) -> Path:
-    """Write an array of version 3 with shards."""
+    """Write an array of version 3 with shards, or of version 2 where zarr knows no other."""
     import zarr
 
     width = X.shape[1]
-    array = zarr.create_array(str(path), shape=X.shape, chunks=(chunk, width), shards=(shard, width), dtype=X.dtype)
+    if hasattr(zarr, "create_array"):
+        array = zarr.create_array(str(path), shape=X.shape, chunks=(chunk, width), shards=(shard, width), dtype=X.dtype)
+    else:
+        array = zarr.open_array(str(path), mode="w", shape=X.shape, chunks=(chunk, width), dtype=X.dtype)
     array[:] = X
     return path
 

@@ -1,4 +1,4 @@
-// Bindings of the distance of Gower between rows of mixed columns: nearest rows, and distances of listed pairs.
+// Bindings of a distance over columns: nearest rows, and distances of listed pairs.
 #include "bind/common.hpp"
 
 namespace {
@@ -44,7 +44,7 @@ void bind_mixed(nb::module_ &m) {
             backend().mixed_nearest(search, out.data(), threads);
         },
         array("base"), "n"_a, array("queries"), array("weights"), array("sizes"), "none"_a, "self"_a, array("out"), "threads"_a,
-        "The k nearest rows of every query by the distance of Gower, compared in float32; -1 where a distance"
+        "The k nearest rows of every query by a distance over columns, compared in float32; -1 where a distance"
         " is NaN or infinite.");
     m.def(
         "mixed_distances",
@@ -68,7 +68,7 @@ void bind_mixed(nb::module_ &m) {
             backend().mixed_distances(columns, pairs, out.data(), threads);
         },
         array("queries"), array("base"), array("weights"), array("kinds"), "none"_a, array("found"), array("out"),
-        "threads"_a, "The distances of Gower from each query to the rows that it lists.");
+        "threads"_a, "The distances over columns from each query to the rows that it lists.");
     m.def(
         "mixed_block",
         [](Matrix<double> queries, Matrix<double> base, Vector<double> weights, Vector<std::uint8_t> kinds,
@@ -85,5 +85,5 @@ void bind_mixed(nb::module_ &m) {
             backend().mixed_distances(columns, pairs, out.data(), threads);
         },
         array("queries"), array("base"), array("weights"), array("kinds"), "none"_a, array("out"), "threads"_a,
-        "The distances of Gower from each query to all rows.");
+        "The distances over columns from each query to all rows.");
 }

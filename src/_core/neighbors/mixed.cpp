@@ -1,7 +1,7 @@
-// The rows nearest to each query by a distance over mixed columns (Gower 1971), by comparing all pairs in float32. Blocks of queries are
-// compared with chunks of rows that fit the second-level cache; after each chunk, a query keeps its k nearest so far. A
-// query is searched by one thread, and its result is the k rows with the smallest (distance, index): it does not depend
-// on the number of threads. Compiled once per instruction set, like ops.cpp.
+// The rows nearest to each query by a distance over columns (mixed.hpp), by comparing all pairs in float32. Blocks of
+// queries are compared with chunks of rows that fit the second-level cache; after each chunk, a query keeps its k nearest
+// so far. A query is searched by one thread, and its result is the k rows with the smallest (distance, index): it does not
+// depend on the number of threads. Compiled once per instruction set, like ops.cpp.
 #include "neighbors/mixed.hpp"
 
 #include <cmath>

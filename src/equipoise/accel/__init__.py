@@ -1,4 +1,4 @@
-"""Let Equipoise answer scikit-learn's manifold methods, umap-learn, openTSNE and PaCMAP in programs that use them.
+"""Compute the maps of programs that use sklearn.manifold, umap-learn or openTSNE with Equipoise, without changing them.
 
     python -m equipoise.accel script.py
 

@@ -13,6 +13,7 @@ from .._atomic import atomic_write
 from .._optional import import_optional
 from .._plural import plural
 from .._types import Array
+from ..data.read.annotated import check_in_separate_process
 from ..data.read.decode_errors import decoding
 from ..data.read.selection import list_names
 
@@ -54,6 +55,7 @@ def find_stored_map(source: str, keys: Sequence[str] | None) -> str | None:
     if not source.lower().endswith(".h5ad"):
         return None
     h5py = import_optional("h5py", "anndata", "reading H5AD")
+    check_in_separate_process(Path(source), "H5AD")
     with decoding(source, "H5AD"), h5py.File(source, "r") as file:
         obsm = file.get("obsm", {})
         widths = {key: table.shape[1] for key, table in obsm.items() if getattr(table, "ndim", 0) == 2}

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
         if columns and args.columns is None and is_file(args):
             console.print(f"columns             {list_names(columns)}")
-            left_out = [name for name in dataset.extra if name not in columns and name not in table.said]
+            left_out = [name for name in dataset.extra if name not in columns and name not in table.mentioned]
             if left_out:
                 console.print(f"not embedded        {list_names(left_out)}")
         for note in (*table.notes, *(f"hint                {hint}" for hint in table.hints if is_file(args))):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -89,10 +89,16 @@ def _refuse(args: argparse.Namespace) -> None:
         raise ValueError(f"--ranks {args.ranks} must be at least 1")
     for name in READ_WHOLE:
         if getattr(args, name):
-            name = name.replace("_", "-")
-            raise ValueError(f"--{name} needs the whole table, but --ranks read it in blocks; omit one of them")
+            _raise_whole(name)
+    if args.missing != "error":
+        _raise_whole("missing")
     if args.data == STDIN:
         raise ValueError("--ranks cannot read standard input, as every rank reads a part of the table; pass a file")
+
+
+def _raise_whole(name: str) -> NoReturn:
+    option = name.replace("_", "-")
+    raise ValueError(f"--{option} needs the whole table, but --ranks read it in blocks; omit one of them")
 
 
 def _open(args: argparse.Namespace) -> tuple[Dataset, RowSource]:

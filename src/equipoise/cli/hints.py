@@ -18,7 +18,7 @@ DOMINANT = 0.9  # fraction of the variance in one column; chosen
 ROWS = 20  # fewest rows for which consecutive integers are taken for row numbers; chosen
 SAMPLE = 1000  # cells of a column that are checked
 ADDED = re.compile(r"[,\s%$€£]")  # what people add to numbers: separators of thousands, units
-EUCLIDEAN = ("euclidean", "sqeuclidean", "l2", "minkowski", "manhattan", "cityblock", "l1", "chebyshev")
+SCALE_DEPENDENT = ("euclidean", "sqeuclidean", "l2", "minkowski", "manhattan", "cityblock", "l1", "chebyshev")
 
 
 def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
@@ -39,7 +39,7 @@ def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
                 f"column {quote(name)} is not embedded, because cells such as {quote(cell)} are text; write plain"
                 " numbers, such as 1234.5"
             )
-    if sparse.issparse(dataset.X) or not dataset.columns or metric not in EUCLIDEAN:
+    if sparse.issparse(dataset.X) or not dataset.columns or metric not in SCALE_DEPENDENT:
         return
     X = np.asarray(dataset.X)
     numbering = [j for j in range(X.shape[1]) if _numbers_rows(X[:, j])]

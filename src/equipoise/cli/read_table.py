@@ -24,7 +24,7 @@ class Table:
     """The prepared data, their preparation, the metric, and lines that say what was done.
 
     `columns` are the names of the columns that were read, before the preparation. `hints` say which columns may be
-    better treated in another way, and `said` names columns that are left out and mentioned in the notes.
+    better treated in another way, and `mentioned` names columns that are left out and that the notes name.
     """
 
     dataset: Dataset
@@ -33,7 +33,7 @@ class Table:
     columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    mentioned: tuple[str, ...] = ()
 
 
 def add_missing(verb: argparse.ArgumentParser) -> None:
@@ -64,8 +64,8 @@ def read_table(args: argparse.Namespace, metric: Any) -> Table:
     source = read_source(args, every_kind=True)
     notes: tuple[str, ...] = ()
     if missing == "drop":
-        source, said = drop_incomplete_rows(source)
-        notes = (f"missing             {said}",) if said else ()
+        source, text = drop_incomplete_rows(source)
+        notes = (f"missing             {text}",) if text else ()
     if is_columnwise(metric):
         _refuse_steps(args, "--metric mixed compares columns in units of their ranges")
         metric = Mixed(missing=missing) if missing in ("mean", "median") else metric
@@ -96,8 +96,8 @@ def _numeric_table(
     else:
         how, steps = "", preparation(source, **preparation_steps(args))
     notes += (f"missing             {gaps}; {how}",) if gaps else ()
-    said = tuple(name for name in source.extra if name not in side)
-    return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, said=said)
+    mentioned = tuple(name for name in source.extra if name not in side)
+    return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, mentioned=mentioned)
 
 
 def read_like(args: argparse.Namespace, columns: Sequence[str] | None, prepared: Preparation, metric: Any) -> Dataset:
@@ -120,8 +120,8 @@ def _keep(args: argparse.Namespace, dataset: Dataset) -> Dataset:
 
 
 def _refuse_steps(args: argparse.Namespace, reason: str) -> None:
-    for name, value in preparation_steps(args).items():
-        if value:
+    for name in ("normalize_total", "log1p", "standardize", "pca"):
+        if getattr(args, name):
             raise ValueError(f"{reason}; omit --{name.replace('_', '-')}")
 
 

@@ -22,9 +22,8 @@ def is_frame_of_columns(X: Any) -> bool:
 def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     """Return a data set with the numbers of an Arrow table as X, and what was left out, in words.
 
-    Missing values are NaN.
-    Text that contains only numbers, such as "1,234", is read as numbers. Raise ValueError if there are no numbers, or
-    if one of `columns`, if given, does not contain numbers.
+    Missing values are NaN. Text that contains only numbers, such as "1,234", is read as numbers. Raise ValueError if
+    there are no numbers, or if one of `columns`, if given, does not contain numbers.
     """
     read = [make_column(name, array) for name, array in read_columns(dataset.X).items()]
     empty = [column.name for column in read if np.isnan(column.values).all()]
@@ -46,8 +45,8 @@ def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     chosen = [column.name for column in numbers]
     extra = {**dataset.extra, **{column.name: _side_values(column) for column in read if column.name not in chosen}}
     reasons = {"not numbers": [column.name for column in others], "empty": empty}
-    said = ", ".join(f"{list_some(names)} ({reason})" for reason, names in reasons.items() if names)
-    return replace(dataset, X=X, columns=tuple(chosen), extra=extra), said
+    text = ", ".join(f"{list_some(names)} ({reason})" for reason, names in reasons.items() if names)
+    return replace(dataset, X=X, columns=tuple(chosen), extra=extra), text
 
 
 def side_columns(X: Any, names: Any) -> dict[str, Array]:
@@ -78,7 +77,7 @@ def drop_incomplete_rows(dataset: Dataset) -> tuple[Dataset, str]:
             f"{plural(int(keep.sum()), 'row')} of {dataset.name} has no missing value; exclude the columns with the"
             " most missing values, or fill them in"
         )
-    said = f"{describe_gaps(values)}; {plural(int((~keep).sum()), 'row')} dropped, {int(keep.sum()):,} left"
+    text = f"{describe_gaps(values)}; {plural(int((~keep).sum()), 'row')} dropped, {int(keep.sum()):,} left"
     return (
         replace(
             dataset,
@@ -87,7 +86,7 @@ def drop_incomplete_rows(dataset: Dataset) -> tuple[Dataset, str]:
             ids=None if dataset.ids is None else dataset.ids[keep],
             extra={name: values[keep] for name, values in dataset.extra.items()},
         ),
-        said,
+        text,
     )
 
 

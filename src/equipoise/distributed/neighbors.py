@@ -2,10 +2,9 @@
 
 The table is read three times, a part of it by each rank. The first pass finds the mean and the extent of the vectors,
 and random rows on which every rank trains the same k-means centres (survey.py); the second lists the cells near to each
-row, the nearest of which is its own;
-the third sends each row to the rank that owns its position in the order of cells (cell_order.py). Then each rank
-compares its rows with the rows of nearby cells, which it fetches from their owners in batches (batch_search.py). The
-result is the same, to the last bit, for any number of ranks and threads.
+row, the nearest of which is its own; the third sends each row to the rank that owns its position in the order of cells
+(cell_order.py). Then each rank compares its rows with the rows of nearby cells, which it fetches from their owners in
+batches (batch_search.py). The result is the same, to the last bit, for any number of ranks and threads.
 """
 
 from __future__ import annotations

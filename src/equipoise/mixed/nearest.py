@@ -1,4 +1,4 @@
-"""Find the rows nearest to each row by a distance over columns, exactly: the compiled core compares all pairs."""
+"""Find the rows nearest to each row by a distance over columns, by comparing all pairs in the compiled core."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ class Dots {
     return pixels
   }
 
-  // Draw the map once for each of the translations `offsets`.
-  draw({low, span, size, ring, background, offsets = [[0, 0]], sharpness = 1}) {
+  // Draw the map once for each of the translations `offsets`, with at most the last `most` of its points.
+  draw({low, span, size, ring, background, offsets = [[0, 0]], sharpness = 1, most = Infinity}) {
     const {gl} = this
     const pixels = this.clear(sharpness)
     gl.uniform2f(this.uniforms.span, ...span)
@@ -132,9 +132,10 @@ class Dots {
       gl.uniform1f(this.uniforms.size, pixels * diameter)
       gl.uniform4f(this.uniforms.override, ...color)
       gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.buffers[name])
+      const count = name === "order" ? Math.min(most, this.counts.order) : this.counts[name]
       for (const [x, y] of offsets) {
         gl.uniform2f(this.uniforms.low, low[0] - x, low[1] - y)
-        gl.drawElements(gl.POINTS, this.counts[name], gl.UNSIGNED_INT, 0)
+        gl.drawElements(gl.POINTS, count, gl.UNSIGNED_INT, 4 * (this.counts[name] - count)) // 4 bytes for each row
       }
     }
     draw_rows("order", size, [0, 0, 0, 0])

@@ -62,7 +62,7 @@ def read(
     layer : str, default=None
         In AnnData files, the layer to embed; by default X.
     exclude : sequence of str, default=()
-        Columns of a text table or a Parquet or Feather file that are not embedded.
+        Columns that are not embedded, in files whose columns have names.
     every_kind : bool, default=False
         Embed columns of every kind, for metric="mixed": X is then an Arrow table of all columns of a text table or
         Parquet or Feather file, text and gaps included. Other files contain only numbers, and are read as usual.
@@ -70,8 +70,8 @@ def read(
     Returns
     -------
     dataset : Dataset
-        `dataset.extra` contains the columns that are not selected. Exception: if `columns` selects some columns of X
-        in an AnnData file, the others are dropped.
+        `dataset.extra` contains the columns that are not selected. Exception: if `columns` or `exclude` selects some
+        columns of X in an AnnData file, or of the counts of 10x Genomics, the others are dropped.
 
     Raises
     ------

@@ -82,10 +82,8 @@ def from_anndata(annotated: Any, source: str, selection: Selection) -> Dataset:
     if table is None:
         raise ValueError(f"{source} has no X; store the values to embed in X, or select a table of obsm (use_rep)")
     X = sparse.csr_matrix(table) if sparse.issparse(table) else np.asarray(table)
-    if selection.columns is not None:
-        Selection(selection.columns).check(columns, source)
-        index = {name: j for j, name in enumerate(columns)}
-        X, columns = X[:, [index[name] for name in selection.columns]], list(selection.columns)
+    if (kept := selection.find(columns, source)) is not None:
+        X, columns = X[:, kept], [columns[j] for j in kept]
     others = {str(name): _values(annotated.obs[name]) for name in annotated.obs.columns}
     Selection(None, selection.label, selection.id).check(list(others), source)
     if selection.id is None:

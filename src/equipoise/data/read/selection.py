@@ -81,6 +81,23 @@ class Selection:
         if duplicate := _repeated(self.named):
             raise ValueError(f"{source}: column {quote(duplicate)} is selected twice; select it once")
 
+    def find(self, names: Sequence[str], source: str) -> list[int] | None:
+        """Return the indices of the columns to embed in a table of numbers, or None for all of them.
+
+        `names` are the columns of the table. Raise if a column in `columns` or `exclude` does not exist.
+        """
+        if self.columns is None and not self.exclude:
+            return None
+        Selection(self.columns, exclude=self.exclude).check(names, source)
+        if self.columns is None:
+            kept = [j for j, name in enumerate(names) if name not in self.exclude]
+        else:
+            index = {name: j for j, name in enumerate(names)}
+            kept = [index[name] for name in self.columns]
+        if not kept:
+            raise ValueError(f"{source} has no column to embed; exclude fewer")
+        return kept
+
     def require_none(self, source: str, kind: str) -> None:
         """Raise if a column is selected from a file whose columns have no names."""
         if part := self.use_rep or self.layer:
@@ -88,7 +105,7 @@ class Selection:
         if self.named:
             raise UnknownColumn(
                 f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected; omit"
-                " `columns`, `label` and `id`",
+                " `columns`, `label`, `id` and `exclude`",
                 (),
             )
 

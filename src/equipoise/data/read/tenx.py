@@ -117,20 +117,17 @@ def _make_dataset(
     counts = Counter(names)
     names = [name if counts[name] == 1 else f"{name} ({id})" for name, id in zip(names, ids, strict=True)]
     is_gene = np.array([kind == GENES for kind in types], dtype=bool)
-    if selection.columns is not None:
-        Selection(selection.columns).check(names, source)
-        index = {name: j for j, name in enumerate(names)}
-        kept = np.array([index[name] for name in selection.columns])
-    elif is_gene.any() and not is_gene.all():
+    selected = selection.find(names, source)
+    if selection.columns is None and is_gene.any() and not is_gene.all():
         others = Counter(kind for kind in types if kind != GENES)
         listed = ", ".join(f"{count:,} of type {kind}" for kind, count in others.items())
         total = plural(sum(others.values()), "feature")
         warn(f"{source}: {total} that are not genes ({listed}) are left out; select them with `columns`")
-        kept = np.flatnonzero(is_gene)
-    else:
-        kept = np.arange(len(names))
-    if len(kept) < len(names) or selection.columns is not None:
-        X, names = X[:, kept], [names[j] for j in kept]
+        selected = [j for j in (range(len(names)) if selected is None else selected) if is_gene[j]]
+        if not selected:
+            raise ValueError(f"{source} has no gene to embed; exclude fewer columns, or select others with `columns`")
+    if selected is not None:
+        X, names = X[:, selected], [names[j] for j in selected]
     Selection(None, selection.label, selection.id).check([], source)
     named = Selection(None, None, "barcode")
     barcodes = np.array(list(cells), dtype=object)

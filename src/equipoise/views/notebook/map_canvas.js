@@ -3,6 +3,8 @@
 
 const HOVER_REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const SHOWN_NAMES = 40 // maximum number of classes that are named on the map
+const SLOW = 100 // milliseconds of a frame, above which fewer points are drawn until the map rests
+const FEW = 10000, REST = 1000 // points that are drawn meanwhile; milliseconds
 const FULL = 230, DIM = 30 // of 255: opacity of points, and of points outside the selection
 const DOT_GROWTH = 0.4, MAX_DOT_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
 const SMALLEST_ZOOM = 0.02 // of the map: what `zoom_to` shows at least
@@ -46,6 +48,7 @@ class MapCanvas {
   }
 
   remove() {
+    clearTimeout(this.resting)
     this.resizer.disconnect()
     this.dots.gl.getExtension("WEBGL_lose_context")?.loseContext()
   }
@@ -154,21 +157,28 @@ class MapCanvas {
     this.move((view) => view.show(region))
   }
 
-  draw() {
+  // Draw before the next frame: all points, or only some where all of them took long, and all once the map rests.
+  // Without a graphics card a frame can take seconds, and the mouse, the keyboard and Python wait for it.
+  draw(all = false) {
+    clearTimeout(this.resting)
+    this.all ||= all
     if (this.pending) return
     this.pending = true
-    requestAnimationFrame(() => {
-      this.pending = false
-      this.draw_now()
+    requestAnimationFrame((start) => {
+      const some = this.slow && !this.all && this.n > FEW
+      this.pending = this.all = false
+      this.draw_now(some ? FEW : Infinity)
       this.on_view()
+      if (some) this.resting = setTimeout(() => this.draw(true), REST)
+      else requestAnimationFrame((end) => { this.slow = end - start > SLOW })
     })
   }
 
-  draw_now() {
+  draw_now(most = Infinity) {
     if (!this.n || this.lost || !this.theme) return
     const {view} = this
     const size = this.dot_size * Math.min(view.magnification ** DOT_GROWTH, MAX_DOT_GROWTH)
-    this.dots.draw({low: view.low, span: view.span, size, ring: opaque(this.theme.text), background: opaque(this.theme.background)})
+    this.dots.draw({low: view.low, span: view.span, size, ring: opaque(this.theme.text), background: opaque(this.theme.background), most})
     this.draw_names()
   }
 

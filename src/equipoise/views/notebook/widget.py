@@ -34,7 +34,7 @@ def widget(
     geometry: Any = None,
     height: int = 480,
 ) -> MapWidget:
-    """Return an interactive map for notebooks: JupyterLab, VS Code, Colab and marimo.
+    """Return an interactive map for notebooks, tested in JupyterLab.
 
     The points are drawn with WebGL 2. Drag to move the map, click it and turn the wheel to zoom, hover to see values,
     draw a lasso or a box to select, and search. `selection` holds the selected rows as an int64 array; it can be set
