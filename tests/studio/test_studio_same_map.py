@@ -9,7 +9,7 @@ import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
 from equipoise.studio import Recipe, Run
-from equipoise.studio.data_sources import DataSources
+from equipoise.studio.data_sources import DataSources, GivenData
 from equipoise.studio.limits import Limits
 from equipoise.studio.session.python_source import python_source
 
@@ -79,3 +79,18 @@ def test_python_turns_off_early_stopping_only_where_the_estimator_would_have_sto
     assert "optimizer=eq.Momentum(min_grad_norm=0, min_loss_change=0),  # do not stop early" in source
     exec(source, namespace := {})
     assert np.array_equal(namespace["Y"], run.frame.Y)
+
+
+def test_python_reads_the_data_under_their_own_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my table.csv").write_bytes(b"1,2\n3,4\n")
+    folder = tmp_path / "uploads"
+    folder.mkdir()
+    tables = DataSources(folder, Limits(), GivenData(data.load("iris"), "X = data.load('iris').X"))
+    stored = tables.store("C:\\data\\my table.csv", b"1,2\n3,4\n")
+    for name, shape in ((stored, (2, 2)), ("named:digits", (1797, 64)), ("given:", (150, 4))):
+        namespace = {"data": data}
+        exec(tables.code(name), namespace)
+        assert namespace["X"].shape == shape
+    assert tables.code(stored) == "X = data.read('my table.csv').X"
+    assert DataSources(folder, Limits(), GivenData(data.load("iris"))).code("given:").startswith("# X is the table")
