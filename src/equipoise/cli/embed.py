@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import progress
 from .._plural import plural
-from .._warn import UnfinishedWarning
+from .._warn import LeftOutWarning, UnfinishedWarning
 from ..arrays.namespace import is_auto
 from ..data import Dataset
 from ..data.read.selection import list_names
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnfinishedWarning)  # printed with the result
-                warnings.filterwarnings("ignore", "left out of the distance")  # printed above
+                warnings.simplefilter("ignore", LeftOutWarning)  # printed above
                 method.fit(dataset.X)
         except KeyboardInterrupt as interrupt:
             if not hasattr(method, "n_iter_"):
@@ -208,7 +208,7 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
             raise ValueError(f"X contains {found[1]}, not distances; pass the original table to `equipoise evaluate`")
         metric = method.get_params().get("metric", "euclidean")
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "left out of the distance")
+            warnings.simplefilter("ignore", LeftOutWarning)
             kept = neighbor_recall(dataset.X, method, k, metric=metric)
         console.print(f"neighbours kept     {kept:.1%} of the {k} nearest")
     except ValueError as error:
