@@ -12,6 +12,7 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
 import equipoise as eq
+from equipoise.anndata.stored import map_name
 from equipoise.inputs import Distances, SparseTable
 from equipoise.methods import ALL
 
@@ -295,3 +296,10 @@ def test_invalid_adata_raises():
     del adata.obsp["distances"]
     with pytest.raises(ValueError, match=r"refers to obsp\['distances'\], which does not exist"):
         eq.anndata.tsne(adata)
+
+
+@pytest.mark.parametrize("name", [name for name in eq.anndata.__all__ if name != "evaluate"])
+def test_functions_are_called_as_the_maps_of_their_methods(name):
+    """The command line writes maps by the name of the method."""
+    Method = getattr(eq, getattr(eq.anndata, name).__doc__.split("`equipoise.")[1].split("`")[0])
+    assert map_name(Method) == getattr(eq.anndata, name).__name__ == name

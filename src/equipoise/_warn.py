@@ -17,6 +17,10 @@ class UnfinishedWarning(UserWarning):
     """A map whose optimisation ended while its loss was still decreasing; the message says by how much."""
 
 
+class LeftOutWarning(UserWarning):
+    """Columns that the metric "mixed" does not compare; the message names them and says why."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning that names the line of the user's code from which the package was called.
 

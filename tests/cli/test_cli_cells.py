@@ -77,6 +77,13 @@ def test_normalize_total_keeps_rows_of_zeros_and_rejects_negative_values():
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_maps_have_the_same_key_as_in_the_library(tmp_path, cells):
+    out = tmp_path / "with-map.h5ad"
+    assert embed(cells, "--use-rep", "X_pca", "--method", "symmetricsne", *QUICK, "--perplexity", 5, "--out", out) == 0
+    assert "X_symmetric_sne" in ad.read_h5ad(out).obsm
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", ["with-map.h5ad", "cells.h5ad"])
 def test_map_is_added_to_the_annotated_file(tmp_path, cells, name, capsys):
     before, out = ad.read_h5ad(cells), tmp_path / name

@@ -90,7 +90,7 @@ def test_invalid_outputs_are_rejected_before_fitting(tmp_path, capsys):
         (tmp_path, [], "iris.csv' is a folder; choose another name for the file"),
         (tmp_path / "file", [], "file' is a file; --out takes a folder, or the file of the map"),
         (tmp_path / "file" / "below", [], "cannot write 'iris.csv' to '"),
-        (tmp_path / "x.png", [], "--out takes a folder or the file of the map; for a plot use --plot png"),
+        (tmp_path / "x.png", [], "--out takes a folder, the file of the map or a page; for a plot use --plot png"),
         (tmp_path / "x.csv", ["--format", "npy"], "--format npy contradicts the file name 'x.csv'; omit --format"),
         (
             tmp_path / "x.foo",

@@ -295,7 +295,7 @@ def test_transform_page_shows_the_map_in_grey(labelled, maps, tmp_path, monkeypa
     pytest.importorskip("bokeh")
     drawn = {}
 
-    def page(Y, color, *, table, title, dark, geometry):
+    def page(Y, color, *, table, title, dark, geometry, images):
         drawn.update(Y=Y, color=table[color], columns=list(table))
         return type("Page", (), {"html": "page"})
 

@@ -147,7 +147,7 @@ def test_files_of_numbers_with_gaps_are_transposed(tmp_path):
         ),
         (("--missing", "distance", "--pca", 2), "--missing distance compares the columns as they are; omit --pca"),
         (("--missing", "distance", "--metric", "cosine"), "--missing distance needs the metric euclidean"),
-        (("--missing", "median", "--columns", "city,age"), "column 'city' of messy contains a category, not numbers"),
+        (("--missing", "median", "--columns", "city,age"), "column 'city' of messy contains categories, not numbers"),
         (("--metric", "mixed", "--normalize-total"), "in units of their ranges; omit --normalize-total"),
         (("--metric", "mixed", "--transpose"), "messy.csv: transpose needs a table of numbers; omit transpose, or"),
         (("--exclude", "citty"), "no column is named 'citty'; did you mean 'city'"),

@@ -75,7 +75,7 @@ def test_an_own_module_is_refused_before_anything_is_written(tmp_path):
     pytest.importorskip("onnx", reason="onnx is not installed")
     fitted = fit(encoder=Own())
     for write in (lambda path: eq.save(fitted, path), fitted.to_onnx):
-        with pytest.raises(ValueError, match=r"the encoder contains a Own, .* or save encoder_.state_dict\(\)"):
+        with pytest.raises(ValueError, match=r"contains the module Own, .* or save encoder_.state_dict\(\)"):
             write(tmp_path / "map")
     assert not list(tmp_path.iterdir())
 

@@ -123,7 +123,7 @@ def test_errors_of_settings(columns, settings, message):
     ("table", "metric", "message"),
     [
         ({"y": [1, 2]}, "euclidean", "X lacks 1 column of block 'a', 'x'"),
-        ({"x": ["u", "v"]}, "euclidean", "column 'x' of block 'a' contains a category, not numbers"),
+        ({"x": ["u", "v"]}, "euclidean", "column 'x' of block 'a' contains categories, not numbers"),
         ({"x": [1, 1]}, "euclidean", "all rows are equal in block 'a'"),
         ({"x": [1, 0]}, "cosine", "row 1 is zero in block 'a'"),
         ({"x": [1, np.inf]}, "euclidean", "column 'x' is infinite in row 1"),

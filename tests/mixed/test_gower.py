@@ -11,6 +11,7 @@ from support.mixed_tables import gower_by_loops, small_table
 from support.shared_data import SHARED
 
 import equipoise as eq
+from equipoise._warn import LeftOutWarning
 from equipoise.inputs import MixedTable
 
 CONNECTIONS = SHARED / "kddcup99_10pct.npz"
@@ -123,7 +124,7 @@ def test_columns_without_information_are_left_out_with_a_warning():
     df = small_table(40).assign(
         name=[f"person {i}" for i in range(40)], row=np.arange(40), constant=3, empty=np.full(40, np.nan)
     )
-    with pytest.warns(UserWarning, match="left out of the distance: 'name' .*like a name.*'row' .counts the rows"):
+    with pytest.warns(LeftOutWarning, match="left out of the distance: 'name' .*like a name.*'row' .counts the rows"):
         found = distances(df)
     assert_array_equal(found, distances(small_table(40)))
     with pytest.warns(UserWarning, match="'constant' .constant., 'empty' .empty."):

@@ -28,15 +28,19 @@ def run_source(source):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_run_with_another_optimizer_matches_the_estimator(X, optimizer):
     run = Run(X, Recipe("tsne", (("early_exaggeration", 1.0),), seed=3, optimizer=optimizer), n_jobs=1)
-    run.step(100)
-    frame = run.step(110)
+    for _ in range(209):
+        run.step()
+    frame = run.step()
     assert np.array_equal(run_source(python_source(run, DIGITS, 210)), frame.Y)
     assert from_query(to_query(View(runs=(LinkedRun(run.recipe, 210),)))).runs[0].recipe == run.recipe
     if optimizer == "momentum":
         assert run.energy == []
         return
     iteration, kinetic, potential = np.array(run.energy).T
-    assert iteration.tolist() == list(range(210)) and kinetic[0] == 0 and kinetic.max() > 0.1
+    fitted = run.problem.energy_curve
+    assert fitted[:, 0].tolist() == list(range(0, 210, 10))  # at the reports of the estimator
+    assert np.allclose(np.column_stack([kinetic, potential])[::10][:21], fitted[:, 1:3], rtol=1e-5, atol=1e-8)
+    assert iteration.tolist() == list(range(211)) and kinetic[0] == 0 and kinetic.max() > 0.1
     total = kinetic + potential
     assert (np.ptp(total) < 0.05 * total[0]) == (optimizer == "frictionless")
     run.change("dof", 2.0)

@@ -6,7 +6,7 @@ from support.studio import SECONDS, opened_page
 
 from equipoise import data
 from equipoise.cli import main
-from equipoise.studio.data_sources import DataSources, GivenData
+from equipoise.studio.data_sources import DataSources
 from equipoise.studio.limits import Limits
 from equipoise.studio.page.link import LinkedRun, View, from_query, to_query
 from equipoise.studio.session import history as history_module
@@ -39,10 +39,12 @@ def test_run_without_changes_matches_the_estimator(X, method):
     run.step(150)
     frame = run.step(60)
     assert frame.loss < run.curve[0][1]
-    assert run.problem.loss_curve[:, 0].tolist() == list(range(210))  # each iteration is reported once
+    assert [t for t, _ in run.curve] == [0, 150, 210]
+    assert run.problem.loss_curve[:, 0].tolist() == list(range(0, 210, 50))  # as in the estimator, at its reports only
     assert run.problem.loss_curve[0, 1] == run.curve[0][1]
     source = python_source(run, DIGITS, 210)
     assert "fit_transform" in source and source.count("run.") == 0
+    assert ("optimizer" in source) == (run.settled is not None)
     assert np.array_equal(run_source(source), frame.Y)
 
 
@@ -293,7 +295,7 @@ def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
     tables = DataSources(tmp_path, Limits(upload=1000))
     name = tables.store("../../étoile & co.CSV", b"1,2\n3,4\n")
     assert name.startswith("file:étoile_co-") and name.endswith(".csv")
-    assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
+    assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names([name])["Files"]
     for given, content, message in (
         ("a.csv", b"x" * 1001, "exceeds the limit"),
         ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: expected 2 cells as in the first row, got 1"),
@@ -361,21 +363,6 @@ def test_python_of_a_short_run_fits_the_estimator(X, iteration):
     source = python_source(run, DIGITS, iteration)
     assert "method = eq.UMAP(" in source and "studio" not in source
     assert np.array_equal(run_source(source), frame.Y)
-
-
-def test_python_reads_the_data_under_their_own_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my table.csv").write_bytes(b"1,2\n3,4\n")
-    folder = tmp_path / "uploads"
-    folder.mkdir()
-    tables = DataSources(folder, Limits(), GivenData(data.load("iris"), "X = data.load('iris').X"))
-    stored = tables.store("C:\\data\\my table.csv", b"1,2\n3,4\n")
-    for name, shape in ((stored, (2, 2)), ("named:digits", (1797, 64)), ("given:", (150, 4))):
-        namespace = {"data": data}
-        exec(tables.code(name), namespace)
-        assert namespace["X"].shape == shape
-    assert tables.code(stored) == "X = data.read('my table.csv').X"
-    assert DataSources(folder, Limits(), GivenData(data.load("iris"))).code("given:").startswith("# X is the table")
 
 
 @pytest.mark.parametrize(

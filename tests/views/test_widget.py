@@ -103,6 +103,14 @@ def test_values_and_names_color_the_points():
     assert widget._columns == ["column 0", "column 1", "column 2", "column 3"]
 
 
+def test_a_column_named_label_is_kept_beside_the_labels():
+    widget = eq.widget(Y, {"label": CLASSES, "weight": TABLE["weight"]}, color="label", labels=range(N))
+    assert widget.color == "label_" and widget._legend["names"] == ["Pear", "apple", "plum"]
+    assert {"label_", "weight"} <= set(widget._columns)
+    widget.search = "plum"
+    assert widget.found.tolist() == list(range(2, N, 3))
+
+
 def test_identifiers_cannot_color_the_points():
     ids = [f"id{i}" for i in range(500)]
     widget = eq.widget(np.zeros((500, 2)), {"id": ids})

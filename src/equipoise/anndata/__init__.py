@@ -53,7 +53,7 @@ from .representation import (
     choose_representation,
     read_table,
 )
-from .stored import describe_fit
+from .stored import describe_fit, map_name
 from .trust import evaluate
 
 __all__ = [
@@ -77,8 +77,9 @@ __all__ = [
 ]
 
 
-def _make_function(Method: type[Any], name: str, graph: GraphUse | None) -> Callable[..., Any]:
+def _make_function(Method: type[Any], graph: GraphUse | None) -> Callable[..., Any]:
     """Return the function that embeds AnnData objects with a method."""
+    name = map_name(Method)
 
     def embed(
         adata: Any,
@@ -142,19 +143,19 @@ def _table_of(method: Any, chosen: Representation) -> Parameters:
     return {"metric": metric, **chosen.table} if isinstance(metric, str) and metric != "precomputed" else chosen.table
 
 
-sne = _make_function(methods.SNE, "sne", SNE)
-symmetric_sne = _make_function(methods.SymmetricSNE, "symmetric_sne", SNE)
-tsne = _make_function(methods.TSNE, "tsne", SNE)
-power_sne = _make_function(methods.PowerSNE, "power_sne", SNE)
-gsne = _make_function(methods.GSNE, "gsne", SNE)
-spherical_sne = _make_function(methods.SphericalSNE, "spherical_sne", SNE)
-umap = _make_function(methods.UMAP, "umap", FUZZY)
-dklle = _make_function(methods.DKLLE, "dklle", None)
-dkpca = _make_function(methods.DKPCA, "dkpca", N_NEIGHBORS)
-pair_embedding = _make_function(methods.PairEmbedding, "pair_embedding", None)
-pca = _make_function(methods.PCA, "pca", None)
-classical_mds = _make_function(methods.ClassicalMDS, "classical_mds", None)
-isomap = _make_function(methods.Isomap, "isomap", ALL_EDGES)
-lle = _make_function(methods.LLE, "lle", None)
-laplacian_eigenmaps = _make_function(methods.LaplacianEigenmaps, "laplacian_eigenmaps", ALL_EDGES)
-mds = _make_function(methods.MDS, "mds", None)
+sne = _make_function(methods.SNE, SNE)
+symmetric_sne = _make_function(methods.SymmetricSNE, SNE)
+tsne = _make_function(methods.TSNE, SNE)
+power_sne = _make_function(methods.PowerSNE, SNE)
+gsne = _make_function(methods.GSNE, SNE)
+spherical_sne = _make_function(methods.SphericalSNE, SNE)
+umap = _make_function(methods.UMAP, FUZZY)
+dklle = _make_function(methods.DKLLE, None)
+dkpca = _make_function(methods.DKPCA, N_NEIGHBORS)
+pair_embedding = _make_function(methods.PairEmbedding, None)
+pca = _make_function(methods.PCA, None)
+classical_mds = _make_function(methods.ClassicalMDS, None)
+isomap = _make_function(methods.Isomap, ALL_EDGES)
+lle = _make_function(methods.LLE, None)
+laplacian_eigenmaps = _make_function(methods.LaplacianEigenmaps, ALL_EDGES)
+mds = _make_function(methods.MDS, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,11 @@ from ..data.read.decode_errors import decoding
 from ..data.read.selection import list_names
 
 MAP_COLUMNS = 3  # a table of `obsm` with more columns is not taken for a map
+
+
+def map_name(Method: type[Any]) -> str:
+    """Return the name of the maps of a method, "symmetric_sne" for `SymmetricSNE`: `obsm["X_<name>"]`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", Method.__name__).lower()
 
 
 def describe_fit(method: Any, source: str, table: dict[str, Any]) -> dict[str, Any]:

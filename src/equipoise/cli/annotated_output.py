@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._types import Array
-from ..anndata.stored import add_map, count_cells, describe_fit
+from ..anndata.stored import add_map, count_cells, describe_fit, map_name
 from .outputs import Outputs
 
 SUFFIX = ".h5ad"
@@ -53,4 +53,4 @@ def annotated_output(
     table = {} if is_prepared else {"layer": args.layer} if args.layer else {"use_rep": args.use_rep or "X"}
     if table and isinstance(metric := method.get_params().get("metric", "euclidean"), str):
         table["metric"] = metric
-    return AnnotatedOutput(Path(args.data), type(method).__name__.lower(), table)
+    return AnnotatedOutput(Path(args.data), map_name(type(method)), table)

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from .. import progress
 from .._plural import plural
-from .._warn import UnfinishedWarning
+from .._warn import LeftOutWarning, UnfinishedWarning
 from ..arrays.namespace import is_auto
 from ..data import Dataset
 from ..data.read.selection import list_names
@@ -30,8 +31,8 @@ from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
 from .options import STDIN, add_data, add_verb
-from .outputs import add_outputs, choose_outputs, join_names, report_written, writable
-from .read_table import add_missing, read_table
+from .outputs import add_outputs, choose_outputs, join_names, report_written, wants_page, writable
+from .read_table import Table, add_missing, read_table
 from .saved_model import save_model
 from .write_map import write_outputs
 
@@ -41,6 +42,7 @@ EXAMPLES = """\
   equipoise embed iris --method symmetricsne --kernel "StudentT(dof=0.5)"
   equipoise embed iris --geometry torus:60
   equipoise embed wine --plot svg,html --out maps
+  equipoise embed digits --out digits.html
   equipoise embed wine --metric mixed
   equipoise embed iris --save iris.eq && equipoise transform iris.eq iris --out new
   equipoise embed iris --checkpoint run.eqc
@@ -85,22 +87,16 @@ def run(args: argparse.Namespace) -> int:
     if args.ranks is not None:
         return embed_ranks.run(args, method, checkpoints)
     with progress.shown() as bars:
-        table = read_table(args, method.get_params().get("metric"))
+        table = read_table(args, method.get_params().get("metric"), wants_page(args))
         dataset, preparation, columns = table.dataset, table.preparation, table.columns
         if table.metric is not None:
             method.set_params(metric=table.metric)
-        outputs = choose_outputs(args, dataset.name)
+        outputs = replace(choose_outputs(args, dataset.name), details=table.details)
         into = annotated_output(args, outputs, method, dataset.X.shape[0], not preparation.is_identity)
-        console = Console(sys.stderr if outputs.map is None else sys.stdout)
+        console = Console(sys.stderr if outputs.to_stdout else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
-        if columns and args.columns is None and is_file(args):
-            console.print(f"columns             {list_names(columns)}")
-            left_out = [name for name in dataset.extra if name not in columns and name not in table.mentioned]
-            if left_out:
-                console.print(f"not embedded        {list_names(left_out)}")
-        for note in (*table.notes, *(f"hint                {hint}" for hint in table.hints if is_file(args))):
-            console.print(note)
+        _print_columns(console, args, table)
         if not preparation.is_identity:
             console.print(f"preparation         {preparation}")
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
@@ -111,14 +107,13 @@ def run(args: argparse.Namespace) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnfinishedWarning)  # printed with the result
-                warnings.filterwarnings("ignore", "left out of the distance")  # printed above
+                warnings.simplefilter("ignore", LeftOutWarning)  # printed above
                 method.fit(dataset.X)
         except KeyboardInterrupt as interrupt:
             if not hasattr(method, "n_iter_"):
                 raise type(interrupt)("before the first map") from None
             interrupted = interrupt
-    seconds = time.perf_counter() - start
-    geometry = getattr(method, "geometry_", None)
+    seconds, geometry = time.perf_counter() - start, getattr(method, "geometry_", None)
     write = None if into is None else partial(into.write, method=method)
     write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry, write=write)
     if interrupted is not None:
@@ -138,6 +133,19 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"added               obsm['X_{into.name}'] to a copy of {args.data}")
     report_written([*outputs.files, *([] if args.save is None else [args.save])], console.print)
     return 0
+
+
+def _print_columns(console: Console, args: argparse.Namespace, table: Table) -> None:
+    """Print which columns of a file are embedded, what was done with the others, and hints."""
+    columns = table.columns
+    if columns and args.columns is None and is_file(args):
+        console.print(f"columns             {list_names(columns)}")
+        left_out = [name for name in table.dataset.extra if name not in columns and name not in table.mentioned]
+        if left_out:
+            console.print(f"not embedded        {list_names(left_out)}")
+    hints = [f"hint                {hint}" for hint in table.hints] if is_file(args) else []
+    for note in (*table.notes, *table.details.notes, *hints):
+        console.print(note)
 
 
 def is_file(args: argparse.Namespace) -> bool:
@@ -200,7 +208,7 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
             raise ValueError(f"X contains {found[1]}, not distances; pass the original table to `equipoise evaluate`")
         metric = method.get_params().get("metric", "euclidean")
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "left out of the distance")
+            warnings.simplefilter("ignore", LeftOutWarning)
             kept = neighbor_recall(dataset.X, method, k, metric=metric)
         console.print(f"neighbours kept     {kept:.1%} of the {k} nearest")
     except ValueError as error:

@@ -55,7 +55,7 @@ def embed(group: Group, args: argparse.Namespace, method: Any, checkpoints: Sequ
     stop = _StopOnInterrupt(group)
     dataset, source = _open(args)
     outputs = _outputs(args, dataset)
-    console = Console(sys.stderr if outputs is not None and outputs.map is None else sys.stdout)
+    console = Console(sys.stderr if outputs is not None and outputs.to_stdout else sys.stdout)
     say = console.print if group.rank == 0 else _silent
     (n, D), kind = source.shape, type(method).__name__
     size = f"{plural(n, 'row')}, {plural(D, 'column')}"

@@ -6,17 +6,31 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .._atomic import atomic_write
 from .._optional import import_optional
+from .._types import Array
 from ..data import DATASETS, check_map_path
 from .options import STDIN, column_names
 
 FORMATS = ("csv", "tsv", "parquet", "npy", "h5ad")
-PLOTS = ("png", "svg", "html")
+PAGE = "html"
+PLOTS = ("png", "svg", PAGE)
 STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class PageDetails:
+    """Embedded columns (n,) by name, images (n, height, width[, 3]) of uint8, and lines that say what was left out."""
+
+    columns: dict[str, Array] = field(default_factory=dict)
+    images: Array | None = None
+    notes: tuple[str, ...] = ()
+
+
+NOTHING = PageDetails()
 
 
 @dataclass(frozen=True)
@@ -26,16 +40,29 @@ class Outputs:
     Attributes
     ----------
     map : Path or None
-        File of the map; None for standard output.
-    format : str
-        Format of the map.
+        File of the map; None for standard output, or if only plots are written.
+    format : str or None
+        Format of the map; None if only plots are written.
     pictures : tuple of Path
         Files of the plots.
+    details : PageDetails
+        What a page shows of the data besides the columns of the map.
     """
 
     map: Path | None
-    format: str
+    format: str | None
     pictures: tuple[Path, ...]
+    details: PageDetails = NOTHING
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether the map is written to standard output."""
+        return self.map is None and self.format is not None
+
+    @property
+    def has_page(self) -> bool:
+        """Whether an HTML page is written."""
+        return any(path.suffix.lower() == ".html" for path in self.pictures)
 
     @property
     def files(self) -> list[Path]:
@@ -63,7 +90,8 @@ def add_outputs(verb: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="PATH",
         default=".",
         help=f"a folder for NAME.csv and NAME.png (default: the current one); a file (.{', .'.join(FORMATS)}) for the"
-        " map only; or - for standard output; if the name of a new folder contains a dot, end it with /",
+        " map only; a file .html for an interactive page only; or - for standard output; if the name of a new folder"
+        " contains a dot, end it with /",
     )
     group.add_argument(
         "--keep",
@@ -97,9 +125,13 @@ def choose_outputs(args: argparse.Namespace, name: str) -> Outputs:
         if args.format not in (None, suffix):
             raise ValueError(f"--format {args.format} contradicts the file name {out.name!r}; omit --format")
         outputs = Outputs(out, suffix, tuple(out.with_suffix(f".{plot}") for plot in args.plot or ()))
+    elif suffix == PAGE and not out.is_dir():
+        others = tuple(out.with_suffix(f".{plot}") for plot in args.plot or () if plot != PAGE)
+        table = None if args.format is None else out.with_suffix(f".{args.format}")
+        outputs = Outputs(table, args.format, (out, *others))
     else:
         if suffix and out.suffix[1:] in PLOTS:
-            raise ValueError(f"--out takes a folder or the file of the map; for a plot use --plot {suffix}")
+            raise ValueError(f"--out takes a folder, the file of the map or a page; for a plot use --plot {suffix}")
         if suffix and not out.is_dir() and not args.out.endswith(("/", os.sep)):
             known = ", ".join(f".{format}" for format in FORMATS)
             raise ValueError(
@@ -112,10 +144,17 @@ def choose_outputs(args: argparse.Namespace, name: str) -> Outputs:
         outputs = Outputs(out / f"{stem}.{format}", format, tuple(out / f"{stem}.{plot}" for plot in plots))
     for path in outputs.files:
         check_writable(path)
-    if any(path.suffix == ".html" for path in outputs.pictures):
+    if outputs.has_page:
         require_bokeh()
-    check_map_path(f"map.{outputs.format}")  # checks the packages; the folder may not exist yet
+    if outputs.format is not None:
+        check_map_path(f"map.{outputs.format}")  # checks the packages; the folder may not exist yet
     return outputs
+
+
+def wants_page(args: argparse.Namespace) -> bool:
+    """Return whether the options request an HTML page."""
+    out = Path(args.out)
+    return PAGE in (args.plot or ()) or (out.suffix.lower() == f".{PAGE}" and not out.is_dir())
 
 
 def check_writable(path: Path) -> None:

@@ -40,6 +40,8 @@ class Drawing:
         The map in which the points of Y were placed. It is drawn in grey, under the points of Y.
     geometry : str or Geometry, optional
         The space of the map; flat by default.
+    images : ndarray of shape (n, height, width) or (n, height, width, 3), optional
+        Images to show on a page.
     """
 
     Y: Array
@@ -49,6 +51,7 @@ class Drawing:
     dark: bool = False
     over: Array | None = None
     geometry: Any = None
+    images: Array | None = None
 
 
 def render(format: str, drawing: Drawing) -> bytes:
@@ -57,7 +60,7 @@ def render(format: str, drawing: Drawing) -> bytes:
         from ..views.page import page
 
         drawing = drawing if drawing.over is None else with_reference(drawing, drawing.over)
-        style = {"title": drawing.title, "dark": drawing.dark, "geometry": drawing.geometry}
+        style = {"title": drawing.title, "dark": drawing.dark, "geometry": drawing.geometry, "images": drawing.images}
         return page(drawing.Y, drawing.color, table=drawing.columns, **style).html.encode()
     from ..views.plot import plot
 

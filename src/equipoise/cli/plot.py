@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from .. import data
+from .._plural import plural
 from .._suggest import closest
-from ..data.read.selection import list_names
+from ..data.read.selection import list_names, to_texts
 from .geometry_option import add_geometry
-from .map_files import MapFile, add_coordinates, read_map
-from .options import add_verb
-from .outputs import report_written, writable, write_bytes
+from .map_files import MapFile, add_coordinates, class_names, read_map
+from .options import add_verb, existing
+from .outputs import NOTHING, PageDetails, report_written, writable, write_bytes
+from .page_details import page_details
 from .pictures import Drawing, picture_path, render
 
 EXAMPLES = """\
   equipoise embed iris && equipoise plot iris.csv --dark
   equipoise plot iris.csv --color y1 --out iris.svg
-  equipoise plot iris.csv --out iris.html
+  equipoise plot iris.csv --data iris --out iris.html
   equipoise embed iris --geometry torus:60 && equipoise plot iris.csv --geometry torus:60"""
 MAX_UNNAMED = 3  # maximum number of unnamed columns to use as coordinates
 
@@ -36,6 +42,11 @@ def add(verbs: Any) -> None:
     verb.add_argument("--dark", action="store_true", help="use a dark background")
     add_geometry(verb, "the map")
     verb.add_argument(
+        "--data",
+        metavar="DATA",
+        help="the data of the map, in the same order: their columns can colour it, and a page shows them and images",
+    )
+    verb.add_argument(
         "--out",
         metavar="FILE",
         type=picture_path,
@@ -50,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or writable(f"{loaded.name}-plot.png")
     names = loaded.columns or tuple(f"y{c + 1}" for c in range(loaded.Y.shape[1]))
     columns = {**loaded.others, **dict(zip(names, loaded.Y.T, strict=True))}
+    details = NOTHING if args.data is None else _read_details(args, loaded)
+    columns |= {name: values for name, values in details.columns.items() if name not in columns}
     color = loaded.label if args.color is None else args.color
     if color is not None and color not in columns:
         match = closest(color, columns)
@@ -57,10 +70,32 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.map} has no column {color!r}; {suggestion}")
     title = args.title or (loaded.name if color in (None, loaded.label) else f"{loaded.name}, {color}")
     geometry = args.geometry or getattr(loaded.model and loaded.model.method, "geometry_", None)
-    drawing = Drawing(loaded.Y, columns, color, title, args.dark, geometry=geometry)
+    drawing = Drawing(loaded.Y, columns, color, title, args.dark, geometry=geometry, images=details.images)
     write_bytes(out, render(out.suffix[1:].lower(), drawing))
     report_written([out])
     return 0
+
+
+def _read_details(args: argparse.Namespace, loaded: MapFile) -> PageDetails:
+    """Return the columns and the images of the data of a map, after checking that their rows are those of the map."""
+    dataset = data.load(args.data) if args.data in data.DATASETS else data.read(existing(args.data))
+    n, m = dataset.X.shape[0], len(loaded.Y)
+    if n != m:
+        raise ValueError(f"{args.data} has {plural(n, 'row')}, but {args.map} has {m:,}; pass the data of this map")
+    if dataset.ids is not None and (ids := loaded.others.get("id")) is not None:
+        other = np.flatnonzero(to_texts(np.asarray(dataset.ids)) != to_texts(np.asarray(ids)))
+        if other.size:
+            i = other[0]
+            raise ValueError(
+                f"row {i} is {str(dataset.ids[i])!r} in {args.data}, but {str(ids[i])!r} in {args.map}; pass the data"
+                " of this map in the same order"
+            )
+    details = page_details(dataset)
+    for note in details.notes:
+        print(note)
+    classes = class_names(dataset)
+    labels = {} if classes is None else {dataset.label: np.asarray(classes, dtype=object)}
+    return replace(details, columns={**labels, **dataset.extra, **details.columns})
 
 
 def _check_coordinates(source: str, loaded: MapFile) -> None:

@@ -14,6 +14,8 @@ from ..mixed import Mixed
 from ..mixed.gaps import describe_gaps
 from .hints import hints
 from .options import keep_columns, preparation_steps, read_source
+from .outputs import NOTHING, PageDetails
+from .page_details import page_details
 
 CHOICES = ("error", "distance", "mean", "median", "drop")
 COLUMNS = "mixed"  # the metric over columns of every kind, by name
@@ -25,6 +27,7 @@ class Table:
 
     `columns` are the names of the columns that were read, before the preparation. `hints` say which columns may be
     better treated in another way, and `mentioned` names columns that are left out and that the notes name.
+    `details` are what a page shows of the data, before the preparation.
     """
 
     dataset: Dataset
@@ -34,6 +37,7 @@ class Table:
     notes: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     mentioned: tuple[str, ...] = ()
+    details: PageDetails = NOTHING
 
 
 def add_missing(verb: argparse.ArgumentParser) -> None:
@@ -53,14 +57,15 @@ def is_columnwise(metric: Any) -> bool:
     return isinstance(metric, Mixed) or (isinstance(metric, str) and metric == COLUMNS)
 
 
-def read_table(args: argparse.Namespace, metric: Any) -> Table:
-    """Read and prepare the data that the options describe, for a metric."""
+def read_table(args: argparse.Namespace, metric: Any, for_page: bool = False) -> Table:
+    """Read and prepare the data that the options describe, for a metric, with details for a page if requested."""
     missing = getattr(args, "missing", "error")
     if missing == "error" and not is_columnwise(metric):
         source = read_source(args)
         steps = preparation(source, **preparation_steps(args))
         advice = tuple(hints(source, metric, args.standardize))
-        return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, hints=advice)
+        details = _details(args, source) if for_page else NOTHING
+        return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, hints=advice, details=details)
     source = read_source(args, every_kind=True)
     notes: tuple[str, ...] = ()
     if missing == "drop":
@@ -70,12 +75,14 @@ def read_table(args: argparse.Namespace, metric: Any) -> Table:
         _refuse_steps(args, "--metric mixed compares columns in units of their ranges")
         metric = Mixed(missing=missing) if missing in ("mean", "median") else metric
         described = Mixed(missing=metric.missing if isinstance(metric, Mixed) else "distance").describe(source.X)
-        return Table(_keep(args, source), Preparation(), metric, source.columns, (*_aligned(described), *notes))
-    return _numeric_table(args, source, missing, metric, notes)
+        details = _details(args, source) if for_page else NOTHING
+        lines = (*_aligned(described), *notes)
+        return Table(_keep(args, source), Preparation(), metric, source.columns, lines, details=details)
+    return _numeric_table(args, source, missing, metric, notes, for_page)
 
 
 def _numeric_table(
-    args: argparse.Namespace, source: Dataset, missing: str, metric: Any, notes: tuple[str, ...]
+    args: argparse.Namespace, source: Dataset, missing: str, metric: Any, notes: tuple[str, ...], for_page: bool
 ) -> Table:
     """Return the numbers of a table, whose gaps are filled in or kept."""
     left_out, side = "", set(source.extra)
@@ -97,7 +104,8 @@ def _numeric_table(
         how, steps = "", preparation(source, **preparation_steps(args))
     notes += (f"missing             {gaps}; {how}",) if gaps else ()
     mentioned = tuple(name for name in source.extra if name not in side)
-    return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, mentioned=mentioned)
+    table = Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, mentioned=mentioned)
+    return replace(table, details=_details(args, source)) if for_page else table
 
 
 def read_like(args: argparse.Namespace, columns: Sequence[str] | None, prepared: Preparation, metric: Any) -> Dataset:
@@ -107,6 +115,12 @@ def read_like(args: argparse.Namespace, columns: Sequence[str] | None, prepared:
     if is_frame_of_columns(source.X) and not columnwise:
         source, _ = keep_numbers(source, columns)
     return prepared.apply(_keep(args, source))
+
+
+def _details(args: argparse.Namespace, source: Dataset) -> PageDetails:
+    """Return what a page shows of the data besides the columns of --keep, which are copied into the map."""
+    kept = getattr(args, "keep", None) or ()
+    return page_details(source, source.columns if list(kept) == ["all"] else kept)
 
 
 def _keep(args: argparse.Namespace, dataset: Dataset) -> Dataset:

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = read_like(args, model.columns, model.preparation, method.get_params().get("metric"))
     outputs = choose_outputs(args, dataset.name)
     into = annotated_output(args, outputs, method, dataset.X.shape[0], is_prepared=True)
-    console = Console(sys.stderr if outputs.map is None else sys.stdout)
+    console = Console(sys.stderr if outputs.to_stdout else sys.stdout)
     kind = type(method).__name__
     with shown():
         Y = method.transform(dataset.X)

@@ -13,7 +13,8 @@ from .._types import Array
 from ..data import Dataset
 from ..data.write import WRITERS, class_column, map_columns
 from .map_files import is_coordinate
-from .outputs import Outputs, write_bytes
+from .outputs import PAGE, Outputs, write_bytes
+from .page_details import add_details
 from .pictures import Drawing, render
 
 
@@ -30,12 +31,13 @@ def write_outputs(
 
     `geometry` is the space of the map; flat if None. `write`, if given, writes the file of the map.
     """
-    if outputs.map is None:
+    if outputs.to_stdout:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
-    else:
+    elif outputs.map is not None:
         outputs.map.parent.mkdir(parents=True, exist_ok=True)
         (write or partial(data.write_map, dataset=dataset))(outputs.map, Y)
     columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
     drawing = Drawing(Y, columns, class_column(columns, dataset), title, over=over, geometry=geometry)
     for path in outputs.pictures:
-        write_bytes(path, render(path.suffix[1:], drawing))
+        format = path.suffix[1:].lower()
+        write_bytes(path, render(format, add_details(drawing, outputs.details) if format == PAGE else drawing))

@@ -24,7 +24,9 @@ def load_bundled(name: str) -> Dataset:
     X = np.asarray(bunch.data, dtype=np.float64)
     if name in ("wine", "breast_cancer"):
         X = (X - X.mean(axis=0)) / X.std(axis=0)
-    return Dataset(name, X, np.asarray(bunch.target), tuple(str(c) for c in bunch.target_names))
+    shape = bunch.images.shape[1:] if "images" in bunch else ()
+    classes = tuple(str(c) for c in bunch.target_names)
+    return Dataset(name, X, np.asarray(bunch.target), classes, image_shape=shape)
 
 
 DATASETS = {**BUNDLED, **{name: toy.description for name, toy in TOYS.items()}}

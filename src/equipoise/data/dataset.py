@@ -32,6 +32,8 @@ class Dataset:
         Arrays read from an NPZ file keep their dtype instead.
     label : str, default="class"
         Name of the column of classes.
+    image_shape : tuple of int, default=()
+        Shape of the image in a row of X: (height, width), or (height, width, 3) for RGB; empty if rows are not images.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Dataset:
     ids: Array | None = None
     extra: dict[str, Array] = field(default_factory=dict)
     label: str = "class"
+    image_shape: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         n, D = self.X.shape

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
-from ..mixed.frame import Column, make_column, read_columns
+from ..mixed.frame import WORDS, Column, make_column, read_columns
 from ..mixed.gaps import describe_gaps, list_some
 from .dataset import Dataset
 
@@ -31,8 +31,8 @@ def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     for column in others:
         if columns is not None and column.name in columns:
             raise ValueError(
-                f"column {column.name!r} of {dataset.name} contains a {column.kind}, not numbers; leave it out, or use"
-                ' metric="mixed"'
+                f"column {column.name!r} of {dataset.name} contains {WORDS[column.kind][1]}, not numbers; leave it"
+                ' out, or use metric="mixed"'
             )
     numbers = [column for column in read if column.kind == "number" and column.name not in empty]
     if not numbers:

@@ -87,10 +87,10 @@ class Preparation:
         self.check(X, columns)
         X = self._scaled(X)
         if self.directions is None or self.mean is None:
-            return replace(dataset, X=X, columns=columns)
+            return replace(dataset, X=X, columns=columns, image_shape=dataset.image_shape if self.is_identity else ())
         with one_blas_thread():  # same bytes for any number of threads
             X = np.asarray(X @ self.directions) - self.mean @ self.directions
-        return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])))
+        return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])), image_shape=())
 
     def check(self, X: Matrix, columns: tuple[str, ...]) -> None:
         """Raise if X contains a negative value and a step needs counts."""

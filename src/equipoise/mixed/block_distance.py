@@ -11,7 +11,7 @@ from .._plural import plural
 from .._tags import tagged
 from .._types import Array
 from .base import ABSOLUTE, CATEGORY, SQUARED, ColumnDistance
-from .frame import make_column, read_columns
+from .frame import WORDS, make_column, read_columns
 from .gaps import describe_gaps, list_some
 from .gower import Gower
 from .settings import Mixed
@@ -149,8 +149,8 @@ def _numbers(block: str, arrays: dict[str, Any]) -> Array:
     for column in columns:
         if column.kind not in ("number", "date"):
             raise ValueError(
-                f"column {column.name!r} of block {block!r} contains a {column.kind}, not numbers; give the block the"
-                ' metric "mixed", or leave the column out'
+                f"column {column.name!r} of block {block!r} contains {WORDS[column.kind][1]}, not numbers; give"
+                ' the block the metric "mixed", or leave the column out'
             )
     X = np.column_stack([column.values for column in columns])
     if (infinite := np.argwhere(np.isinf(X))).size:

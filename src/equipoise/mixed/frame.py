@@ -20,6 +20,13 @@ MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "?"}  # cells of a colum
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # 1,234 and -12,345.67
 CODE = re.compile(r"[+-]?0\d")  # 01234 is a code, not a number
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?")  # ISO 8601, without offsets
+WORDS = {
+    "number": ("number", "numbers"),
+    "date": ("date", "dates"),
+    "ordered": ("ordered category", "ordered categories"),
+    "boolean": ("boolean", "booleans"),
+    "category": ("category", "categories"),
+}
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -171,8 +178,8 @@ def make_column_like(name: str, array: Any, kind: str, levels: list[str]) -> Col
     if not as_category:
         if column.kind != kind and not np.isnan(column.values).all():
             raise ValueError(
-                f"column {name!r} contains a {column.kind}, but contained a {kind} when the method was fitted; convert"
-                " it to the same type"
+                f"column {name!r} contains {WORDS[column.kind][1]}, but contained {WORDS[kind][1]} when the method was"
+                " fitted; convert it to the same type"
             )
         return column._replace(kind=kind)
     index = {level: float(i) for i, level in enumerate(levels)}

@@ -11,9 +11,9 @@ from .._plural import plural
 from .._suggest import closest
 from .._tags import tagged
 from .._types import Array
-from .._warn import warn
+from .._warn import LeftOutWarning, warn
 from .base import ABSOLUTE, CATEGORY, ColumnDistance
-from .frame import Column, make_column, make_column_like, read_columns
+from .frame import WORDS, Column, make_column, make_column_like, read_columns
 from .gaps import describe_gaps, list_some, require_values
 
 if TYPE_CHECKING:
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 20  # in a smaller table, different texts and increasing numbers are often data; chosen
 NAMES_OF_ROWS = 0.9  # fraction of values that differ from all others, above which text is the name of a row; chosen
-WORDS = {
-    "number": ("number", "numbers"),
-    "date": ("date", "dates"),
-    "ordered": ("ordered category", "ordered categories"),
-    "boolean": ("boolean", "booleans"),
-    "category": ("category", "categories"),
-}
 HOW = {
     "distance": "rows are compared in the columns where both have a value",
     "mean": "filled in by the mean, categories by the most frequent one",
@@ -87,7 +80,8 @@ class Gower(ColumnDistance):
             raise ValueError(f"no column of X can be compared: {_reasons(left_out)}")
         unasked = {name: reason for name, reason in left_out.items() if reason != UNWEIGHTED}
         if unasked and not quiet:
-            warn(f"left out of the distance: {_reasons(unasked)}; give a column a weight to use it, or drop it")
+            message = f"left out of the distance: {_reasons(unasked)}; give a column a weight to use it, or drop it"
+            warn(message, LeftOutWarning)
         gower = cls(settings, used, left_out)
         return gower, gower._codes(used)
 

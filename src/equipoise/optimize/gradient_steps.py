@@ -196,12 +196,18 @@ class GradientSteps(Steps[State]):
 
     def on_report(self, state: State) -> None:
         """Record the energies, if the rule is `Dynamics`."""
-        if self._dynamics is not None:
-            self.evaluate(state, loss=False)
-            assert self._evaluated is not None
-            gradient, _, stiffness = self._evaluated
-            rate = self._rate(stiffness, self.phase(state), self.forces.sums.count(gradient))
-            state.energy.append((state.iteration, self._dynamics.kinetic_energy(state, gradient, rate), state.loss))
+        if (kinetic := self.kinetic_energy(state)) is not None:
+            state.energy.append((state.iteration, kinetic, state.loss))
+
+    def kinetic_energy(self, state: State) -> float | None:
+        """Return the kinetic energy of the points; None unless the rule is `Dynamics`."""
+        if self._dynamics is None:
+            return None
+        self.evaluate(state, loss=False)
+        assert self._evaluated is not None
+        gradient, _, stiffness = self._evaluated
+        rate = self._rate(stiffness, self.phase(state), self.forces.sums.count(gradient))
+        return self._dynamics.kinetic_energy(state, gradient, rate)
 
     def _rate(self, stiffness: float, phase: Phase, n: int) -> float:
         return self.rule.auto_rate(n, stiffness, self.forces.length) if phase.rate is None else phase.rate

@@ -44,7 +44,7 @@ def read_images(path: Path, selection: Selection) -> Dataset:
     folders = [relative.parts[0] if len(relative.parts) > 1 else "" for relative in paths]
     labels, classes = to_classes(np.array(folders, dtype=object)) if any(folders) else (None, ())
     ids = np.array([relative.as_posix() for relative in paths], dtype=object)
-    return Dataset(path.resolve().name, X, labels, classes, (), ids)
+    return Dataset(path.resolve().name, X, labels, classes, (), ids, image_shape=first.shape)
 
 
 def _is_visible(file: Path, path: Path) -> bool:

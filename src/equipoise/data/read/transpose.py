@@ -28,7 +28,7 @@ def transpose(dataset: Dataset, source: str) -> Dataset:
     X = sparse.csr_matrix(table.T) if sparse.issparse(table) else np.ascontiguousarray(table.T)
     columns = () if dataset.ids is None else tuple(map(str, dataset.ids))
     ids = np.array(dataset.columns, dtype=object) if dataset.columns else None
-    return replace(dataset, X=X, columns=columns, ids=ids)
+    return replace(dataset, X=X, columns=columns, ids=ids, image_shape=())
 
 
 def _numbers(table: Any, source: str) -> Array:

@@ -61,7 +61,7 @@ def _layer(module: nn.Module) -> Iterator[dict[str, Any]]:
         yield {"kind": name, **{key: getattr(module, key) for key in ACTIVATIONS[name]}}
     elif type(module) not in (nn.Identity, nn.Dropout):  # which do nothing after training
         raise ValueError(
-            f"the encoder contains a {name}, which is code and cannot be written; use layers of torch.nn among"
+            f"the encoder contains the module {name}, which is code and cannot be written; use layers of torch.nn among"
             f" {', '.join(LAYERS)}, or save encoder_.state_dict() with torch.save"
         )
 

@@ -82,13 +82,13 @@ class Optimizer:
     make: type[Any]
     arguments: tuple[tuple[str, float], ...]
 
-    def rule(self, every: int) -> Rule:
-        """Return the rule that evaluates the loss every `every` iterations."""
-        return self.make(**dict(self.arguments), every=every)
+    def rule(self) -> Rule:
+        """Return the rule with these arguments."""
+        return self.make(**dict(self.arguments))
 
-    def code(self, every: int) -> str:
-        """Return Python code for a rule that never stops early."""
-        given = {**dict(self.arguments), "every": every, "min_grad_norm": 0, "min_loss_change": 0}
+    def code(self, stops: bool) -> str:
+        """Return Python code for the rule; if `stops` is False, for a rule that never stops early."""
+        given = dict(self.arguments) if stops else {**dict(self.arguments), "min_grad_norm": 0, "min_loss_change": 0}
         return f"eq.{self.make.__name__}({', '.join(f'{name}={value}' for name, value in given.items())})"
 
 

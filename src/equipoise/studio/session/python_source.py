@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...optimize.rules import Schedule
 from .parameters import METHODS, OPTIMIZERS, defaults
 from .recipe import RESET_MOMENTUM, Event, Recipe
-from .run import Run, loss_every
+from .run import Run
 
 FRESH = """\
 import equipoise as eq
@@ -15,8 +15,13 @@ from equipoise import data
 method = eq.{name}(
 {arguments}
 )
-Y = method.fit_transform(X)
+{steps}
 """
+FIT = "Y = method.fit_transform(X)"
+PART = """\
+problem = method.problem(X)
+problem.descent().run({iteration})
+Y = problem.Y"""
 
 CHANGED = """\
 from equipoise import data
@@ -33,27 +38,34 @@ def python_source(run: Run, data: str, iteration: int) -> str:
     """Return a script that reproduces the map of a run at an iteration; `data` is code that defines the table X.
 
     The script fits an estimator if, up to this iteration, no parameter has changed and the momentum was not reset (as
-    by a rewind), and if the estimator can stop at this iteration. Otherwise it repeats the run step by step.
+    by a rewind). Otherwise it repeats the run step by step.
     """
     events = [event for event in run.recipe.events if event.iteration <= iteration]
-    every = loss_every(len(run.X))
-    # An estimator that ended earlier would end early exaggeration earlier as well; callbacks are called every
-    # `every` iterations.
+    # An estimator with fewer iterations would end early exaggeration earlier as well.
     is_long = iteration >= 2 * Schedule.EARLY
-    if not events and iteration > 0 and (is_long or iteration % every == 0):
-        parameters = {
-            **defaults(run.recipe.method, len(run.X)),
-            **dict(run.recipe.first),
-            "n_iter": max(iteration, 2 * Schedule.EARLY),
-            "random_state": run.recipe.seed,
-        }
-        lines = [f"    {name}={value!r}," for name, value in parameters.items()]
-        rule = OPTIMIZERS[run.recipe.optimizer].code(every)
-        lines.append(f"    optimizer={rule},  # do not stop early")
-        if not is_long:
-            lines.append(f"    callbacks=[lambda t, loss, Y: t >= {iteration}],  # stop at iteration {iteration}")
-        return FRESH.format(data=data, name=METHODS[run.recipe.method].make.__name__, arguments="\n".join(lines))
-    return _repeated_run(run, data, iteration, events)
+    is_reported = iteration % run.rule.every == 0  # callbacks are called at this iteration
+    # If early exaggeration was undone, the map shown where it ends is the one from which the next phase starts.
+    restarted = run.early_undone and iteration == run.late_from
+    if events or iteration == 0 or (restarted and not (is_long or is_reported)):
+        return _repeated_run(run, data, iteration, events)
+    parameters = {
+        **defaults(run.recipe.method, len(run.X)),
+        **dict(run.recipe.first),
+        "n_iter": max(iteration, 2 * Schedule.EARLY),
+        "random_state": run.recipe.seed,
+    }
+    lines = [f"    {name}={value!r}," for name, value in parameters.items()]
+    stops = run.settled is None or run.settled >= iteration
+    if not stops or run.recipe.optimizer != Recipe.optimizer:
+        comment = "" if stops else "  # do not stop early"
+        lines.append(f"    optimizer={OPTIMIZERS[run.recipe.optimizer].code(stops)},{comment}")
+    steps = FIT
+    if not is_long and is_reported:
+        lines.append(f"    callbacks=[lambda t, loss, Y: t >= {iteration}],  # stop at iteration {iteration}")
+    elif not is_long:
+        steps = PART.format(iteration=iteration)
+    name = METHODS[run.recipe.method].make.__name__
+    return FRESH.format(data=data, name=name, arguments="\n".join(lines), steps=steps)
 
 
 def _repeated_run(run: Run, data: str, iteration: int, events: list[Event]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._types import Array
+from ..._types import Array, Callback
+from ...arrays.namespace import unpermute
 from ...engines import Engine, make_engine
 from ...evaluate import Measured, trustworthiness
 from ...methods.estimator import threads
@@ -22,37 +23,58 @@ from .parameters import METHODS, OPTIMIZERS, PARAMETERS, Method, Value, check_va
 from .recipe import RESET_MOMENTUM, Event, Recipe
 
 NEIGHBORS = 15  # neighbours for the colouring by trust, as in `evaluate`
-# Above this number of points the loss, which takes longer than the forces, is evaluated only every 10 iterations;
-# measured (one thread; 70,000 points: 19 ms without and 49 ms with the loss; 5,000 points: 5.7 and 6.2 ms).
-LARGE_N, LARGE_N_EVERY = 20_000, 10
+# Above this number of points, the loss shown is evaluated only every 10 iterations, because its evaluation takes longer
+# than an iteration.
+LARGE_N, LARGE_N_EVERY = 5_000, 10
 
 
 def loss_every(n: int) -> int:
-    """Return the number of iterations between evaluations of the loss for n points."""
+    """Return the minimum number of iterations between two losses that the studio shows, for n points."""
     return 1 if n <= LARGE_N else LARGE_N_EVERY
 
 
 class LiveSteps(GradientSteps):
-    """Gradient steps without a stopping rule: any loss is accepted, but a map that is not finite raises an error."""
+    """Gradient steps that do not stop: any loss is accepted, but a map that is not finite raises an error.
+
+    `settled` is the iteration at which the stopping rules of the optimiser first applied; None if they did not yet.
+    """
+
+    settled: int | None = None
+
+    def start_progress(self, n_iter: int, done: int) -> list[Callback]:
+        """Return no callbacks: the titles of the maps show the iteration."""
+        return []
 
     def check_loss(self, state: State, loss: float) -> None:
         """Accept any loss, even NaN or inf."""
 
     def stop_reason(self, state: State) -> str | None:
+        if super().stop_reason(state) is not None and self.settled is None:
+            self.settled = state.iteration
         return None
 
     def move(self, state: State) -> bool:
         moved = super().move(state)
+        self._check_map(state)
+        return moved
+
+    def skip_ahead(self, state: State, last: int) -> None:
+        before = state.iteration
+        super().skip_ahead(state, last)
+        if state.iteration > before:
+            self._check_map(state)
+
+    def _check_map(self, state: State) -> None:
         if not np.isfinite(state.U).all():
             raise FloatingPointError("the map contains NaN or inf; lower the learning rate")
-        return moved
 
 
 class Run:
     """A run of a method on a table X (n, D), advanced by calls of `step`.
 
-    As long as no parameter is changed, the maps equal, byte for byte, those of an estimator that evaluates its loss
-    every `loss_every(n)` iterations. Unlike the estimator, a run does not stop by itself.
+    As long as no parameter is changed, the map at iteration n, from 200 on, equals that of the estimator with n_iter=n,
+    byte for byte. Unlike the estimator, a run does not stop by itself. The losses shown come from a separate engine,
+    because the last digits of the forces depend on when the loss is evaluated with them.
 
     A change of the kernel or of the exaggeration takes effect at the next iteration, and a change of the perplexity
     or of the number of neighbours after a new neighbour search. Each of these changes resets the momentum, because the
@@ -70,7 +92,7 @@ class Run:
     def __init__(self, X: Array, recipe: Recipe | None = None, n_jobs: int | None = None):
         initial = Recipe() if recipe is None else recipe
         self.X, self.n_jobs = X, n_jobs
-        self.rule = OPTIMIZERS[initial.optimizer].rule(loss_every(len(X)))
+        self.rule = OPTIMIZERS[initial.optimizer].rule()
         self.recipe = replace(initial, events=())
         self._begin(initial.events)
 
@@ -84,13 +106,16 @@ class Run:
         self.problem: ForceProblem = self.estimator().problem(self.X)
         self._inspector = (
             self._new_engine()
-        )  # a separate engine for the displayed forces, so that showing them does not affect the run
+        )  # a separate engine for the displayed forces and losses, so that showing them does not affect the run
         # Working coordinates are the map itself: none of these methods has a metric tensor on the map.
         self._geometry, self._objective = self.problem.geometry, self.problem.objective
         self._descent = self.problem.descent(sys.maxsize)
         self._descent.replace_steps(self._steps(self._state, self.problem.engine))
-        self._late_from: int | None = None  # the iteration at which early exaggeration ended
-        self._evaluate(loss=True)
+        self.late_from: int | None = None  # the iteration at which early exaggeration ended
+        self.settled: int | None = None  # the iteration at which an estimator would have stopped
+        self.energy: list[tuple[int, float, float]] = []  # iteration, kinetic and potential energy; empty without mass
+        self._prepare()
+        self._measure()
         self.history = History(self.frame)
         self.curve = [(0, self._loss)]
 
@@ -127,18 +152,24 @@ class Run:
         return self._descent.state
 
     @property
+    def _live_steps(self) -> LiveSteps:
+        steps = self._descent.steps
+        assert isinstance(steps, LiveSteps)
+        return steps
+
+    @property
     def iteration(self) -> int:
         return self._state.iteration
 
     @property
-    def energy(self) -> list[tuple[int, float, float]]:
-        """Iteration, kinetic and potential energy at each evaluation of the loss; empty if points have no mass."""
-        return self._state.energy
-
-    @property
     def late(self) -> bool:
         """Whether early exaggeration is over."""
-        return self._late_from is not None
+        return self.late_from is not None
+
+    @property
+    def early_undone(self) -> bool:
+        """Whether early exaggeration only contracted the map, so that the next phase started from the initial map."""
+        return self._state.early_undone
 
     @property
     def frame(self) -> Frame:
@@ -154,10 +185,13 @@ class Run:
         """
         try:
             with np.errstate(all="ignore"):  # a diverging run raises one error instead
-                for _ in range(count):
+                goal = self.iteration + count
+                while self.iteration < goal:
                     self.apply_due_changes()
-                    self._descent.step()
-                    self._evaluate()
+                    self._descent.run(min(goal, self.upcoming[0].iteration) if self.upcoming else goal)
+                    self._prepare()
+                if self.iteration - self._measured >= loss_every(len(self.X)):
+                    self._measure()
         except FloatingPointError as error:
             at = self._state.iteration
             self.rewind(self.history.frames[-1].iteration)
@@ -174,17 +208,26 @@ class Run:
             event, self.upcoming = self.upcoming[0], self.upcoming[1:]
             self._apply(event.name, event.value)
 
-    def _evaluate(self, loss: bool | None = None) -> None:
-        """Evaluate the forces for the next step, and the loss if `loss` is True; if None, only when the loss is due.
+    def _prepare(self) -> None:
+        """Evaluate the forces for the next step, after a change of phase if one is due."""
+        self._descent.evaluate()
+        if self._state.phase > 0 and self.late_from is None:
+            self.late_from = self._state.iteration
+        if self.settled is None:
+            self.settled = self._live_steps.settled
 
-        It is due every `loss_every(n)` iterations. The last digits of the forces depend on whether the loss is
-        evaluated with them.
-        """
-        value, state = self._descent.evaluate(loss), self._state
-        if state.phase > 0 and self._late_from is None:
-            self._late_from = state.iteration
-        if loss or (loss is None and state.iteration % self.rule.every == 0):
-            self._loss, self._measured = value, state.iteration
+    def _measure(self) -> None:
+        """Evaluate the loss, and the kinetic energy of points with mass, with the separate engine."""
+        state = self._state
+        velocity, gain = (unpermute(values, state.order) for values in (state.velocity, state.gain))
+        state = replace(state, U=state.in_order(), velocity=velocity, gain=gain, order=None)
+        steps = GradientSteps(EngineForces(self._objective, self._inspector), self._geometry, self.rule, self._phases())
+        with np.errstate(all="ignore"):  # an infinite loss is shown
+            self._loss, self._measured = steps.evaluate(state, loss=True), state.iteration
+            kinetic = steps.kinetic_energy(state)
+        if kinetic is not None:
+            self.energy = [row for row in self.energy if row[0] < state.iteration]
+            self.energy.append((state.iteration, kinetic, self._loss))
 
     def _replace_forces(self, objective: Objective) -> None:
         """Continue with the forces of another objective; as in a replay, reset the momentum and use new engines."""
@@ -192,7 +235,8 @@ class Run:
         self._inspector = self._new_engine()
         self._descent.replace_steps(self._steps(self._state, self._new_engine()))
         self._state.reset_momentum()
-        self._evaluate(loss=True)
+        self._prepare()
+        self._measure()
 
     def change(self, name: str, value: Any) -> None:
         """Set a parameter from the current iteration on; later changes in the recipe are dropped."""
@@ -232,9 +276,7 @@ class Run:
         if name != "learning_rate":
             self._replace_forces(method.objective_on(self.problem.affinities))
         else:
-            steps = self._descent.steps
-            assert isinstance(steps, LiveSteps)
-            self._descent.replace_steps(steps.with_phases(self._phases()))
+            self._descent.replace_steps(self._live_steps.with_phases(self._phases()))
 
     def rewind(self, iteration: int) -> Frame:
         """Go back to the last stored frame at or before an iteration, and return that frame.
@@ -249,8 +291,8 @@ class Run:
         self.values = self._values(self.recipe)
         state = self._state
         phase = state.phase
-        if self._late_from is not None and frame.iteration < self._late_from:
-            self._late_from, phase = None, 0
+        if self.late_from is not None and frame.iteration < self.late_from:
+            self.late_from, phase = None, 0
         state.rewind(frame.Y, frame.iteration, phase)
         self._descent.set_state(state)
         for name in self.values:
@@ -259,6 +301,7 @@ class Run:
         self._apply(RESET_MOMENTUM, 0.0)
         self.history.cut(frame.iteration)
         self.curve = [point for point in self.curve if point[0] <= frame.iteration]
+        self.energy = [row for row in self.energy if row[0] <= frame.iteration]
         return frame
 
     def reset(self) -> Frame:

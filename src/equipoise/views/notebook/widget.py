@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..._optional import import_optional
 from ...data.checks.maps import check_map
 from ..charts import find_geometry
-from ..column import read_column
+from ..column import Column, read_column
 from ..style import check_title
 from ..table_columns import choose_color, read_columns
 from ..thumbnails import check_images
@@ -51,7 +52,8 @@ def widget(
     color : array-like of shape (n,) or str, optional
         One value per point, as in `plot`, or the name of a column of `data`.
     labels : array-like of shape (n,), optional
-        The name of each point, shown first and searched.
+        The name of each point, shown first and searched, as the column "label"; a column of `data` with this name is
+        then called "label_".
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     images : array-like of shape (n, height, width) or (n, height, width, 3), optional
@@ -87,6 +89,8 @@ def widget(
     n = _count_points(Y, data, {"color": color, "labels": labels, "images": images})
     columns = read_columns(data, n, "data")
     columns, color_index = choose_color(color, names, columns, data, n, "data")
+    if labels is not None:
+        columns = _rename(columns, "label")
     chosen = list(columns)[color_index] if color_index >= 0 else None
     if labels is not None:
         columns = {"label": read_column(list(map(str, labels)), n, "labels")} | columns
@@ -107,6 +111,15 @@ def _as_table(data: Any) -> Any:
     if data.ndim != 2:
         raise ValueError(f"data must be two-dimensional if it is an array, got shape {data.shape}")
     return {f"column {j}": data[:, j] for j in range(data.shape[1])}
+
+
+def _rename(columns: dict[str, Column], name: str) -> dict[str, Column]:
+    """Return the columns in the same order; the one of this name, if any, gets underscores appended."""
+    free = name
+    while free in columns:
+        free += "_"
+    renamed = ((key, column) if key != name else (free, replace(column, name=free)) for key, column in columns.items())
+    return dict(renamed)
 
 
 def _count_points(Y: Any, data: Any, values: dict[str, Any]) -> int:
