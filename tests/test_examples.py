@@ -30,7 +30,7 @@ PICTURES = {
     "own_kernel.py": ["own_kernel.png"],
     "pair_losses.py": ["pair_losses.png"],
     "penalties.py": ["heavy_tail.png", "penalties.png"],
-    "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "images.png"],
+    "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "image_grid.png", "images.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
     "shape_retrieval.py": ["shape_retrieval.png"],
     "spectrum.py": ["spectrum.png"],

@@ -42,6 +42,7 @@ from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem
 from .saving.checkpoint import Checkpoint
 from .store import load, save
+from .views.grid import grid_layout
 from .views.notebook.widget import widget
 from .views.page import page
 from .views.plot import plot
@@ -91,6 +92,7 @@ __all__ = [
     "evaluate",
     "forces",
     "geometry",
+    "grid_layout",
     "kernels",
     "load",
     "local_isometry",

@@ -141,6 +141,24 @@ def test_total_size_and_number_of_uploads_are_limited(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_uploads_are_listed_only_on_the_page_that_opened_them(tmp_path):
+    pytest.importorskip("bokeh")
+    from equipoise.studio.page.layout import Layout
+
+    (tmp_path / "own.csv").write_text("1,2\n3,4\n")
+    tables = DataSources(tmp_path, Limits())
+    first, second = (Layout(session, tables, lambda name, value: None) for session in ("a", "b"))
+    stored = tables.store("mine.csv", b"1,2\n3,5\n")
+    first.announce(stored)
+    second.announce("named:iris")
+    own = ("file:own.csv", "own.csv")
+    assert first.data.options["Files"] == [(stored, stored[5:]), own] and second.data.options["Files"] == [own]
+    first.announce("named:iris")
+    assert (stored, stored[5:]) in first.data.options["Files"]
+    second.announce(stored)  # from a link
+    assert (stored, stored[5:]) in second.data.options["Files"]
+
+
 def test_uploads_at_the_same_time_are_limited():
     with running("circle", limit=Limits(uploading=1)) as studio:
         _, session = open_session(studio)

@@ -164,7 +164,7 @@ def test_energies_are_shown_for_points_with_mass(studio, visit):
     settle(studio, tab)
     play_to(studio, tab, 30)
     until(tab, f"{MODEL.format(name='energy')}.visible")
-    assert "eq.Dynamics(friction=0," in get(tab, "code", "text")
+    assert "eq.Dynamics(friction=0)" in get(tab, "code", "text")
     put(tab, "optimizer", "value", "momentum")
     until(tab, f"!{MODEL.format(name='energy')}.visible")
 

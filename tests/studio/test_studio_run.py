@@ -295,7 +295,7 @@ def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
     tables = DataSources(tmp_path, Limits(upload=1000))
     name = tables.store("../../étoile & co.CSV", b"1,2\n3,4\n")
     assert name.startswith("file:étoile_co-") and name.endswith(".csv")
-    assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
+    assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names([name])["Files"]
     for given, content, message in (
         ("a.csv", b"x" * 1001, "exceeds the limit"),
         ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: expected 2 cells as in the first row, got 1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -55,14 +56,19 @@ class DataSources:
         """Name of the data set that is opened first."""
         return "named:digits" if self.given is None else GIVEN
 
-    def names(self) -> dict[str, list[tuple[str, str]]]:
-        """Return a dictionary from kinds of data sets, such as "Files", to their pairs (name, title)."""
+    def names(self, opened: Collection[str] = ()) -> dict[str, list[tuple[str, str]]]:
+        """Return a dictionary from kinds of data sets, such as "Files", to their pairs (name, title).
+
+        Uploaded files are listed only if they are among the names in `opened`.
+        """
         # The operating system may have deleted the folder if it is temporary.
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         files = sorted(path.name for path in found if path.suffix in SUFFIXES and path.is_file())
         kinds = {
             "Your data": [] if self.given is None else [(GIVEN, self.given.dataset.name)],
-            "Files": [(f"file:{name}", name) for name in files],
+            "Files": [
+                (f"file:{name}", name) for name in files if name not in self._uploads or f"file:{name}" in opened
+            ],
             "Real data": [(f"named:{name}", name) for name in BUNDLED],
             "Toy shapes": [(f"named:{name}", name.replace("_", " ")) for name in TOYS],
         }

@@ -21,6 +21,7 @@ from .class_legend import draw_class_legend
 from .coloring import MARKS, color_limits, color_ramp, point_colors, point_marks
 from .column import Classes, Column, Numbers, read_column
 from .dates import DAY
+from .grid import fills_grid
 from .labels import class_centers, draw_names
 from .style import DARK, LIGHT, Theme, as_text, check_title, hide_axes, new_figure
 
@@ -82,7 +83,7 @@ def plot(
         Diameter of a dot, or side of an image, in points of 1/72 inch.
     images : array-like of shape (n, height, width) or (n, height, width, 3), optional
         Grey or RGB images, uint8 or between 0 and 1, drawn instead of dots: as many as fit without overlap, framed in
-        the colours of their points if `color` is given.
+        the colours of their points if `color` is given; in the cells of `grid_layout`, all images.
     forces : Problem, optional
         Problem whose attraction and repulsion are drawn as arrows at some of the points; 2-D maps only.
     over : array-like of shape (m, d) or fitted method, optional
@@ -123,7 +124,7 @@ def plot(
     if images is not None and projection:
         raise ValueError("images can be drawn only on flat maps, not on 3-D maps or spheres; omit images")
     axes: Any = _new_axes(chart.extent, projection, theme) if ax is None else _check_axes(ax, projection)
-    _style_axes(axes, chart.extent, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
+    _style_axes(axes, chart.extent, theme, title, note, _margin(points, forces, images))
     if isinstance(column, Numbers):
         _draw_color_bar(axes, column, theme)
     centers = _centers(points, column, chart)
@@ -158,12 +159,21 @@ def _centers(points: Array, column: Column | None, chart: Chart) -> Array:
     return class_centers(points, column, chart.period) if isinstance(column, Classes) else points[:0]
 
 
+def _margin(points: Array, forces: Problem | None, images: Array | None) -> float:
+    """Return the margin around the map, as a fraction of its larger side; in a grid of images, half a cell or more."""
+    if images is not None and fills_grid(points):
+        return max(MARGIN, 0.55 / float(np.ptp(points, axis=0).max()))
+    return MARGIN if forces is None else 3 * MARGIN
+
+
 def _draw_points(
     axes: Any, points: Array, colors: Array, marks: Array, column: Column | None, size: float | None, images: Any
 ) -> Array:
     """Draw images, a density or dots, and return the boxes (m, 4) in pixels that names should avoid."""
     if images is not None:
-        return _draw_images(axes, points, images, size, None if column is None else colors)
+        from .thumbnails import draw_images
+
+        return draw_images(axes, points, images, size, None if column is None else colors)
     if len(points) > MAX_DOTS and axes.name == "rectilinear" and size is None:
         _draw_density(axes, points, colors)
         return np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
@@ -355,20 +365,6 @@ def _draw_density(axes: Any, points: Array, colors: Array) -> None:
     pixels = (points - [x0, y0]) / [x1 - x0, y1 - y0] * [width, height]
     image = density_image(pixels, colors, (height, width))
     axes.imshow(image, extent=(x0, x1, y0, y1), origin="lower", aspect="equal", zorder=2)
-
-
-def _draw_images(axes: Any, points: Array, images: Array, size: float | None, colors: Array | None) -> Array:
-    """Draw the images and return their bounding boxes (m, 4) in pixels."""
-    from .thumbnails import default_side, draw_images
-
-    extent = float(np.ptp(points, axis=0).max()) or 1.0
-    side = default_side(len(points), extent)
-    if size is not None:
-        x0, x1 = axes.get_xlim()
-        side = size * axes.figure.dpi / 72 * (x1 - x0) / axes.get_window_extent().width
-    rows = draw_images(axes, points, images, side, colors)
-    corners = (axes.transData.transform(points[rows] + sign * side / 2) for sign in (-1, 1))
-    return np.column_stack(list(corners))
 
 
 def _to_2d(axes: Any, points: Array) -> Array:

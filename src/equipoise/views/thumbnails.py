@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from .grid import fills_grid
 from .spacing import spaced_rows
+
+CELL = 0.92  # side of an image in a cell of a grid; chosen
 
 
 def check_images(images: Any, n: int) -> Array:
@@ -31,16 +34,34 @@ def check_images(images: Any, n: int) -> Array:
     return np.round(255 * images.astype(np.float32)).astype(np.uint8)
 
 
-def default_side(n: int, extent: float) -> float:
-    """Return the side of a square image for a map of n points, given the larger side `extent` of the map.
+def default_side(points: Array) -> float:
+    """Return the side of a square image at each of the points (n, 2).
 
-    The side is extent/(2√n), so that n images would cover a quarter of the square of side `extent`. It is limited to
-    the range from extent/32 to extent/8.
+    In the cells of a grid the side is 0.92. Elsewhere it is extent/(2√n), so that n images would cover a quarter of a
+    square with the larger side `extent` of the map, limited to the range from extent/32 to extent/8.
     """
-    return extent * float(np.clip(0.5 / np.sqrt(n), 1 / 32, 1 / 8))
+    if fills_grid(points):
+        return CELL
+    extent = float(np.ptp(points, axis=0).max()) or 1.0
+    return extent * float(np.clip(0.5 / np.sqrt(len(points)), 1 / 32, 1 / 8))
 
 
-def draw_images(axes: Any, points: Array, images: Array, side: float, colors: Array | None) -> Array:
+def draw_images(axes: Any, points: Array, images: Array, size: float | None, colors: Array | None) -> Array:
+    """Draw images at as many of the points as fit, and return their bounding boxes (m, 4) in pixels.
+
+    `size` is the side of an image in points of 1/72 inch; by default `default_side`. `colors` (n, 3) are those of the
+    frames, if there are any.
+    """
+    side = default_side(points)
+    if size is not None:
+        x0, x1 = axes.get_xlim()
+        side = size * axes.figure.dpi / 72 * (x1 - x0) / axes.get_window_extent().width
+    rows = _draw_framed(axes, points, images, side, colors)
+    corners = (axes.transData.transform(points[rows] + sign * side / 2) for sign in (-1, 1))
+    return np.column_stack(list(corners))
+
+
+def _draw_framed(axes: Any, points: Array, images: Array, side: float, colors: Array | None) -> Array:
     """Draw images at as many of the points (n, 2) as fit, framed in `colors` (n, 3) if given; return the rows drawn."""
     from matplotlib.collections import PolyCollection
     from matplotlib.image import AxesImage

@@ -51,6 +51,7 @@ class Layout:
 
         self.updating = False
         self._tables = tables
+        self._opened: set[str] = set()  # data sets opened on this page, which lists no uploads of other pages
         self.sliders = Sliders(changed)
         self.maps = Maps()
         self._make_controls(models, session)
@@ -165,7 +166,8 @@ class Layout:
     def announce(self, name: str) -> None:
         """Update the menu of data sets, and select the one that is being loaded."""
         self.updating = True
-        self.data.options = self._tables.names()
+        self._opened.add(name)
+        self.data.options = self._tables.names(self._opened)
         self.data.value = name
         self.updating = False
 
