@@ -121,9 +121,11 @@ def test_progress_is_closed_after_an_error():
 
 
 def test_notebooks_count_as_terminals(monkeypatch):
-    assert not progress.can_show()
-    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
-    assert progress.can_show()
+    kernel = types.ModuleType("ipykernel.kernelapp")
+    kernel.IPKernelApp = types.SimpleNamespace(initialized=lambda: running)
+    monkeypatch.setitem(sys.modules, "ipykernel.kernelapp", kernel)
+    for running in (False, True):  # imported by a widget, or the kernel of a notebook
+        assert progress.can_show() == running
 
 
 def test_format_loss():

@@ -13,12 +13,15 @@ TIME, MEMORY = "total, s (range)", "peak memory, MB (of it the fit)"
 LATER, FIRST = "later call, s", "first call ever, s"
 NEW = "1 point, median of 20 (range)"
 
+IMAGES = {"umap-learn": "peers-umap", "PaCMAP": "peers-umap"}  # pages of 70,000 images
+IMAGES |= dict.fromkeys(("equipoise", "openTSNE", "scikit-learn"), "peers")
+
 # Source of each figure: page, heading, row, column by name or number, and optionally which number in the cell.
 SOURCES = {
     **{
         f"{tool[:4]}_{data}_{key}": (page, data, tool, column)
         for tool in ("equipoise", "openTSNE", "scikit-learn", "umap-learn", "PaCMAP")
-        for data, page in (("digits", "peers-digits"), ("mnist", "peers"), ("fashion", "peers"))
+        for data, page in (("digits", "peers-digits"), ("mnist", IMAGES[tool]), ("fashion", IMAGES[tool]))
         for key, column in (("s", TIME), ("kl", "KL"), ("kept", "10-NN kept"), ("wrong", "1-NN error"), ("mb", MEMORY))
     },
     "umap_s": ("umap", "mnist", "equipoise, effective", LATER),

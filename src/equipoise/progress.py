@@ -80,7 +80,8 @@ def format_loss(loss: float) -> str:
 
 def can_show() -> bool:
     """Return whether stderr is a terminal or the process is a notebook kernel."""
-    return "ipykernel" in sys.modules or sys.stderr.isatty()
+    ipykernel = sys.modules.get("ipykernel.kernelapp")  # widgets import ipykernel in other programs too
+    return (ipykernel is not None and ipykernel.IPKernelApp.initialized()) or sys.stderr.isatty()
 
 
 @contextmanager

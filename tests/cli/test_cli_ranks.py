@@ -26,7 +26,9 @@ def table(tmp_path_factory):
 
 def start(*arguments):
     """Start `equipoise embed` as a process, and return it."""
-    command = [sys.executable, "-c", "import sys; from equipoise.cli import main; sys.exit(main())", "embed"]
+    interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # also in the background
+    program = f"{interruptible}; import sys; from equipoise.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "embed"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([*command, *map(str, arguments)], **streams, text=True)
 

@@ -39,7 +39,7 @@ def test_a_messy_file_goes_through_one_command(messy, tmp_path, capsys):
     text = capsys.readouterr().out
     assert "compared            2 numbers, 1 date, 1 category" in text
     assert (
-        "left out            'order' (counts the rows), 'customer' (differs in nearly every row, like a name)" in text
+        "left out            'order' (numbers the rows), 'customer' (differs in nearly every row, like a name)" in text
     )
     assert "missing             26 values (10.8%) in 24 rows and 2 columns; rows are compared" in text
     assert len(read_csv(out)[1]) == N

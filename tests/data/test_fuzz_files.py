@@ -55,6 +55,7 @@ def read_or_message(source, **wanted):
     """Return the validated data set or the validated error message; let other exceptions propagate."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "stream: decimal commas")
         try:
             found = data.read(source, **wanted)
         except ValueError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,8 +13,10 @@ from support.mixed_tables import gower_by_loops, small_table
 from support.shared_data import SHARED
 
 import equipoise as eq
+from equipoise import data
 from equipoise._warn import LeftOutWarning
 from equipoise.inputs import MixedTable
+from equipoise.mixed.row_numbers import numbers_rows
 
 CONNECTIONS = SHARED / "kddcup99_10pct.npz"
 
@@ -124,7 +128,7 @@ def test_columns_without_information_are_left_out_with_a_warning():
     df = small_table(40).assign(
         name=[f"person {i}" for i in range(40)], row=np.arange(40), constant=3, empty=np.full(40, np.nan)
     )
-    with pytest.warns(LeftOutWarning, match="left out of the distance: 'name' .*like a name.*'row' .counts the rows"):
+    with pytest.warns(LeftOutWarning, match="left out of the distance: 'name' .*like a name.*'row' .numbers the rows"):
         found = distances(df)
     assert_array_equal(found, distances(small_table(40)))
     with pytest.warns(UserWarning, match="'constant' .constant., 'empty' .empty."):
@@ -166,3 +170,35 @@ def test_errors_name_the_column(table, metric, message):
 def test_errors_of_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         eq.Mixed(**settings)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.arange(20), True),
+        (np.random.default_rng(0).permutation(30) + 100, True),
+        (np.arange(25) ** 2, True),
+        (np.arange(19), False),
+        (np.arange(20) + 0.5, False),
+        (np.arange(25)[::-1] ** 2, False),
+        (np.repeat(np.arange(20), 2), False),
+    ],
+)
+def test_columns_that_number_the_rows(values, expected):
+    """One rule for the metric "mixed" and for the hints of the command line."""
+    assert numbers_rows(values.astype(float)) is expected
+    table = pd.DataFrame({"x": np.sin(np.arange(len(values))), "row": values})
+    assert ("numbers the rows" in eq.Mixed().describe(table)) is expected
+
+
+@pytest.mark.parametrize("cell", ["-", "#N/A", "n/a", "?", ""])
+def test_tables_and_files_have_the_same_missing_values(cell):
+    read = data.read(io.BytesIO(f"a,b\n1,x\n{cell},y\n3,z\n".encode()), every_kind=True).X
+    assert read.column("a").to_pylist() == [1, None, 3]
+    assert "missing: 1 value" in eq.Mixed().describe(pd.DataFrame({"a": ["1", cell, "3"], "b": [1, 2, 4]}))
+
+
+def test_digit_groups_of_python_are_text_in_tables_and_files():
+    read = data.read(io.BytesIO(b"a,b\n1_000,1\n2_000,2\n"), every_kind=True).X
+    for table in (read, pd.DataFrame({"a": ["1_000", "2_000"], "b": [1, 2]})):
+        assert "compared: 1 number, 1 category" in eq.Mixed().describe(table)

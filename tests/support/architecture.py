@@ -18,6 +18,7 @@ LAYERS = {
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
     "_plural": "counted nouns in messages",
+    "_cells": "cells of text: missing values and numbers",
     "_optional": "imports of optional packages",
     "_file_locks": "locks on files, released when their process ends",
     "_atomic": "files that are written completely or not at all",

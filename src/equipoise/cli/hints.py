@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
+from .._cells import is_missing, is_number
 from .._types import Array
 from ..arrays.blocks import row_blocks
 from ..data import Dataset
-from ..data.read.cell_values import is_missing, is_number
 from ..data.read.selection import quote
+from ..mixed.row_numbers import numbers_rows
 
 DOMINANT = 0.9  # fraction of the variance in one column; chosen
-ROWS = 20  # fewest rows for which consecutive integers are taken for row numbers; chosen
 SAMPLE = 1000  # cells of a column that are checked
 ADDED = re.compile(r"[,\s%$€£]")  # what people add to numbers: separators of thousands, units
 SCALE_DEPENDENT = ("euclidean", "sqeuclidean", "l2", "minkowski", "manhattan", "cityblock", "l1", "chebyshev")
@@ -42,7 +42,7 @@ def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
     if sparse.issparse(dataset.X) or not dataset.columns or metric not in SCALE_DEPENDENT:
         return
     X = np.asarray(dataset.X)
-    numbering = [j for j in range(X.shape[1]) if _numbers_rows(X[:, j])]
+    numbering = [j for j in range(X.shape[1]) if numbers_rows(X[:, j])]
     for j in numbering:
         name = dataset.columns[j]
         yield f"column {quote(name)} numbers the rows; --id {name} uses it for their names instead of embedding it"
@@ -63,14 +63,6 @@ def _disguised_number(values: Array) -> str | None:
     disguised = [cell for cell in cells if not is_number(cell) and is_number(ADDED.sub("", cell))]
     plain = sum(map(is_number, cells))
     return disguised[0] if disguised and len(disguised) + plain >= 0.9 * len(cells) else None
-
-
-def _numbers_rows(column: Array) -> bool:
-    """Return whether a column contains n consecutive integers in any order."""
-    n = len(column)
-    if n < ROWS or column.max() - column.min() != n - 1 or not (column == np.round(column)).all():
-        return False
-    return len(np.unique(column)) == n
 
 
 def _variance(X: Array) -> Array:

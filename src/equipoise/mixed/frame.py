@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from .._cells import is_missing, is_number
 from .._optional import import_optional
 from .._types import Array
 from ..arrays.namespace import is_cupy, is_tensor, to_numpy
 
 DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}  # ticks of a unit in a day
-MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "?"}  # cells of a column of numbers or dates without a value
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # 1,234 and -12,345.67
 CODE = re.compile(r"[+-]?0\d")  # 01234 is a code, not a number
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?")  # ISO 8601, without offsets
@@ -247,7 +247,7 @@ def _read_text(array: Any) -> tuple[str, Array] | None:
     """Return text as numbers or dates, or None if a cell is neither, or no cell has a value."""
     encoded = array.dictionary_encode()
     cells = [text.strip() for text in encoded.dictionary.to_pylist()]
-    present = [cell for cell in cells if cell.lower() not in MISSING]
+    present = [cell for cell in cells if not is_missing(cell)]
     values: dict[str, float] = {}
     if not present:
         return None
@@ -268,10 +268,8 @@ def _read_text(array: Any) -> tuple[str, Array] | None:
 def _number(cell: str) -> float | None:
     if CODE.match(cell):
         return None
-    try:
-        return float(cell.replace(",", "") if THOUSANDS.fullmatch(cell) else cell)
-    except ValueError:
-        return None
+    plain = cell.replace(",", "") if THOUSANDS.fullmatch(cell) else cell
+    return float(plain) if is_number(plain) else None
 
 
 def _days(cell: str) -> float | None:

@@ -15,11 +15,11 @@ from .._warn import LeftOutWarning, warn
 from .base import ABSOLUTE, CATEGORY, ColumnDistance
 from .frame import WORDS, Column, make_column, make_column_like, read_columns
 from .gaps import describe_gaps, list_some, require_values
+from .row_numbers import FEW_ROWS, numbers_rows
 
 if TYPE_CHECKING:
     from .settings import Mixed
 
-FEW_ROWS = 20  # in a smaller table, different texts and increasing numbers are often data; chosen
 NAMES_OF_ROWS = 0.9  # fraction of values that differ from all others, above which text is the name of a row; chosen
 HOW = {
     "distance": "rows are compared in the columns where both have a value",
@@ -156,13 +156,13 @@ def _reason_to_leave_out(column: Column, weight: float | None) -> str:
         return ""
     if column.kind == "category" and len(column.levels) > NAMES_OF_ROWS * len(present):
         return "differs in nearly every row, like a name"
-    if column.kind == "number" and (np.diff(present) > 0).all() and (present == np.floor(present)).all():
-        return "counts the rows"
+    if column.kind == "number" and numbers_rows(present):
+        return "numbers the rows"
     return ""
 
 
 def _reasons(left_out: dict[str, str]) -> str:
-    """Return the columns that are left out, grouped by the reason: "'id' (counts the rows), 'a', 'b' (constant)"."""
+    """Return the columns that are left out, grouped by the reason: "'id' (numbers the rows), 'a', 'b' (constant)"."""
     reasons = dict.fromkeys(left_out.values())
     return ", ".join(
         f"{list_some([name for name, other in left_out.items() if other == reason])} ({reason})" for reason in reasons

@@ -26,8 +26,9 @@ class Mixed:
     Two rows without a value in any common column have the distance 1.
 
     Pass an object as `metric=`, or metric="mixed" for the defaults. A warning names columns that are left out: constant
-    or empty columns, names of rows (text that is different in nearly every row), and counters of rows (integers that
-    increase from row to row). Columns of these two kinds are used if they have a weight.
+    or empty columns, names of rows (text that is different in nearly every row), and, from 20 rows, counters of rows
+    (integers that increase from row to row, or consecutive integers in any order). Columns of these two kinds are used
+    if they have a weight.
 
     In new rows, a category that the fitted data do not contain differs from all others, and a number outside the range
     of the fitted data may differ by more than 1.

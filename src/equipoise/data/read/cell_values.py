@@ -7,27 +7,13 @@ from itertools import product
 
 import numpy as np
 
+from ..._cells import MISSING, is_missing, is_number
 from ..._types import Array
 from .selection import quote
 
-MISSING = frozenset(("", "na", "n/a", "nan", "#n/a", "null", "none", "?"))  # common spellings, in lower case
 MISSING_SPELLINGS = sorted(
     "".join(letters) for word in MISSING for letters in product(*({letter, letter.upper()} for letter in word))
 )
-
-
-def is_missing(cell: str) -> bool:
-    """Return whether a cell marks a missing value."""
-    return cell.strip().lower() in MISSING
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell is a number, finite or not; Python's digit groups (1_000) are not accepted."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell and not is_missing(cell)
 
 
 def is_finite(cell: str) -> bool:

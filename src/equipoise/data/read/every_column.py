@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._cells import is_missing
 from ..._types import Array
 from ..dataset import Dataset
-from .cell_values import MISSING
 from .selection import Selection
 
 
@@ -33,7 +33,7 @@ def gather_columns(dataset: Dataset, selection: Selection) -> Dataset:
 def _with_gaps(values: Array) -> Any:
     if values.dtype != object:
         return np.ascontiguousarray(values)
-    spelled = {text: None if text.strip().lower() in MISSING else text for text in set(values.tolist())}
+    spelled = {text: None if is_missing(text) else text for text in set(values.tolist())}
     result = np.empty(len(values), dtype=object)
     result[:] = [spelled[text] for text in values.tolist()]
     return result
