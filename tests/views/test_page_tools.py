@@ -170,3 +170,14 @@ def test_visible_points_can_be_selected(tab, crowd):
     )
     inside = ((crowd[0] >= low) & (crowd[0] <= high)).all(axis=1).sum()
     assert tab.inner_text("#selected") == f"{inside} points" and inside >= 10
+
+
+def test_tooltip_of_many_columns_is_short_and_contains_the_colour(browser, tmp_path):
+    table = {f"c{j}": np.arange(9) + j / 2 for j in range(40)}
+    with map_pages(browser, tmp_path) as visit:
+        tab = visit(eq.page(np.stack(np.divmod(np.arange(9.0), 3), axis=1), "c30", table=table))
+        tab.locator("#map").focus()
+        tab.keyboard.press("n")
+        names = tab.locator("#tip th").all_inner_texts()
+        assert names == ["row", *(f"c{j}" for j in range(12)), "c30", "…"]
+        assert tab.locator("#tip td").last.inner_text() == "27 more"

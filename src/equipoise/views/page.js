@@ -3,6 +3,7 @@
 
 const REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const GROWTH = 0.4, MAX_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
+const TOOLTIP_ROWS = 12 // columns in the tooltip, besides the one that colours the points
 const SEARCH_DELAY = 150 // milliseconds after the last key before the search starts
 
 // Texts that a spreadsheet would run, and those of them that are numbers.
@@ -164,7 +165,10 @@ class Page {
     tip.replaceChildren()
     if (this.facts.image) this.draw_image(tip, row)
     const table = add(tip, "table")
-    const values = this.facts.columns.map((column) => [column.name, this.format(column, column.values[row])])
+    const {columns} = this.facts
+    const shown = columns.filter((column, i) => i < TOOLTIP_ROWS || i === this.colors.chosen)
+    const values = shown.map((column) => [column.name, this.format(column, column.values[row])])
+    if (shown.length < columns.length) values.push(["…", `${columns.length - shown.length} more`])
     for (const [name, value] of [["row", String(row)], ...values]) {
       const line = add(table, "tr")
       add(line, "th", name)
