@@ -48,7 +48,7 @@ def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
         yield f"column {quote(name)} numbers the rows; --id {name} uses it for their names instead of embedding it"
     if is_scaled or X.shape[1] < 2:
         return
-    variance = _variance(X)
+    variance = _variance(X)  # of the values that are not missing
     j, total = int(np.argmax(variance)), float(variance.sum())
     if total > 0 and variance[j] > DOMINANT * total and j not in numbering:
         yield (
@@ -66,8 +66,13 @@ def _disguised_number(values: Array) -> str | None:
 
 
 def _variance(X: Array) -> Array:
-    """Return the variance of each column, without a copy of the table."""
-    mean, total = X.mean(axis=0, dtype=np.float64), np.zeros(X.shape[1])
+    """Return the variance of the values of each column, without a copy of the table."""
+    mean, total = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    known = np.zeros(X.shape[1])
     for rows in row_blocks(len(X), 8 * X.shape[1]):
-        total += np.square(X[rows] - mean).sum(axis=0)
-    return total / len(X)
+        known += np.isfinite(X[rows]).sum(axis=0)
+        mean += np.nansum(X[rows], axis=0, dtype=np.float64)
+    mean /= np.maximum(known, 1)
+    for rows in row_blocks(len(X), 8 * X.shape[1]):
+        total += np.nansum(np.square(X[rows] - mean), axis=0)
+    return total / np.maximum(known, 1)

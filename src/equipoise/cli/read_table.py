@@ -67,28 +67,30 @@ def read_table(args: argparse.Namespace, metric: Any, for_page: bool = False) ->
         details = _details(args, source) if for_page else NOTHING
         return Table(steps.apply(_keep(args, source)), steps, metric, source.columns, hints=advice, details=details)
     source = read_source(args, every_kind=True)
-    notes: tuple[str, ...] = ()
-    if missing == "drop":
-        source, text = drop_incomplete_rows(source)
-        notes = (f"missing             {text}",) if text else ()
     if is_columnwise(metric):
+        source, notes = _drop(source) if missing == "drop" else (source, ())
         _refuse_steps(args, "--metric mixed compares columns in units of their ranges")
         metric = Mixed(missing=missing) if missing in ("mean", "median") else metric
         described = Mixed(missing=metric.missing if isinstance(metric, Mixed) else "distance").describe(source.X)
         details = _details(args, source) if for_page else NOTHING
         lines = (*_aligned(described), *notes)
         return Table(_keep(args, source), Preparation(), metric, source.columns, lines, details=details)
-    return _numeric_table(args, source, missing, metric, notes, for_page)
+    return _numeric_table(args, source, missing, metric, for_page)
 
 
-def _numeric_table(
-    args: argparse.Namespace, source: Dataset, missing: str, metric: Any, notes: tuple[str, ...], for_page: bool
-) -> Table:
-    """Return the numbers of a table, whose gaps are filled in or kept."""
+def _drop(source: Dataset) -> tuple[Dataset, tuple[str, ...]]:
+    """Return a data set without the rows that have a gap, and a line that says how many these are."""
+    source, text = drop_incomplete_rows(source)
+    return source, (f"missing             {text}",) if text else ()
+
+
+def _numeric_table(args: argparse.Namespace, source: Dataset, missing: str, metric: Any, for_page: bool) -> Table:
+    """Return the numbers of a table, whose gaps are filled in or kept, or without the rows that have one."""
     left_out, side = "", set(source.extra)
     if is_frame_of_columns(source.X):
         source, left_out = keep_numbers(source, args.columns)
-    notes = ((f"left out            {left_out}",) if left_out else ()) + notes
+    source, dropped = _drop(source) if missing == "drop" else (source, ())  # gaps of other columns do not count
+    notes = ((f"left out            {left_out}",) if left_out else ()) + dropped
     gaps = describe_gaps(source.X)
     if missing == "distance":
         if metric not in ("euclidean", "nan_euclidean"):
@@ -104,7 +106,8 @@ def _numeric_table(
         how, steps = "", preparation(source, **preparation_steps(args))
     notes += (f"missing             {gaps}; {how}",) if gaps else ()
     mentioned = tuple(name for name in source.extra if name not in side)
-    table = Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, mentioned=mentioned)
+    advice = tuple(hints(replace(source, extra={}), metric, args.standardize))
+    table = Table(steps.apply(_keep(args, source)), steps, metric, source.columns, notes, advice, mentioned)
     return replace(table, details=_details(args, source)) if for_page else table
 
 
