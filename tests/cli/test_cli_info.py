@@ -141,7 +141,7 @@ def test_bash_completion_offers_verbs_files_and_options(capsys, tmp_path):
     assert completed(["embed", "digits", "--format", "p"], tmp_path) == ["parquet"]
     assert completed(["data", "tre"], tmp_path) == ["trefoil"]
     assert completed(["completion", "z"], tmp_path) == ["zsh"]
-    assert completed(["plot", "table.csv", "--da"], tmp_path) == ["--dark"]
+    assert completed(["plot", "table.csv", "--da"], tmp_path) == ["--dark", "--data"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
