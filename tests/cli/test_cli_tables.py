@@ -122,7 +122,11 @@ def test_other_verbs_compare_text_too(messy, capsys, verb, expected):
 
 @pytest.mark.parametrize(
     "options",
-    [("--missing", "mean", "--standardize"), ("--missing", "drop"), ("--columns", "order,age", "--missing", "distance")],
+    [
+        ("--missing", "mean", "--standardize"),
+        ("--missing", "drop"),
+        ("--columns", "order,age", "--missing", "distance"),
+    ],
     ids=lambda options: " ".join(options),
 )
 def test_sweep_and_stability_print_what_was_read_as_embed_does(messy, tmp_path, capsys, options):
