@@ -31,11 +31,7 @@ from ..saving.checkpoint import Checkpoint
 from .estimator import (
     Estimator,
     accepts_cupy,
-    check_callbacks,
-    check_forces,
-    check_optimizer,
     check_placed,
-    check_verbose,
     default_n_iter,
     lock_checkpoints,
     neighbors_cache,
@@ -47,6 +43,7 @@ from .estimator import (
 from .fit_plan import FitPlan
 from .gpu_kernels import prepare_fit
 from .parameter_names import inherit_parameters
+from .shared_parameters import check_callbacks, check_forces, check_optimizer, check_verbose
 
 
 @dataclass(eq=False, repr=False)
