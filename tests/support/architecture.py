@@ -17,6 +17,7 @@ LAYERS = {
     "_version": "the version, in one place",
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
+    "_names": "lists of names in messages",
     "_plural": "counted nouns in messages",
     "_cells": "cells of text: missing values and numbers",
     "_optional": "imports of optional packages",

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._names import list_names
 from ..data import Dataset
-from ..data.read.selection import list_names
 from ..evaluate.checks import precomputed_input
 from ..inputs.make import check_metric_name
 from ..saving.checkpoint import fingerprint
