@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.architecture import LAYERS, Package
+from support.source_tree import ROOT, needs
 
 import equipoise as eq
 
-ROOT = Path(__file__).parents[1]
+pytestmark = needs("src")
 SOURCE = ROOT / "src" / "equipoise"
 RULES = ("unknown", "upward", "cycles", "repeated_names", "private_names")
 PUBLIC_SIGNATURES = {
