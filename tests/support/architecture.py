@@ -57,6 +57,7 @@ LAYERS = {
     "studio": "the application: page, session, server",
     "accel": "maps of programs that use other libraries, computed by the methods",
     "cli": "the command line, one file per verb",
+    "__main__": "`python -m equipoise`, which runs the command line",
 }
 
 # File names that may occur in several folders because they mean the same in each.
