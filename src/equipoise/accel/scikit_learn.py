@@ -19,7 +19,6 @@ from ..inputs import make_input
 from ..inputs.neighbor_graphs import neighbor_graph
 from ..methods.estimator import default_n_iter, threads
 from ..spaces import GraphGeodesic
-from .answer import Answer
 from .calls import NotAvailable
 from .translate import Convert, iterations, jobs, shown, translate
 
@@ -248,18 +247,3 @@ def _neighbor_weights(X: Array, k: int, n_threads: int) -> Any:
     D2, _ = make_input(X, "euclidean").neighbors(k - 1, n_threads)
     A = sparse.csr_matrix((np.ones(D2.nnz), D2.indices, D2.indptr), shape=(n, n)) + sparse.identity(n, format="csr")
     return (0.5 * (A + A.T)).tocsr()
-
-
-def _answer(module: str, path: str, method: str, answer: Any) -> Answer:
-    name = path.partition(".")[0]
-    return Answer(f"sklearn.manifold.{module}", path, f"sklearn.manifold.{name}", f"equipoise.{method}", answer)
-
-
-# Private methods are those that scikit-learn's public ones call after their checks, within set_output.
-ANSWERS = (
-    _answer("_t_sne", "TSNE._fit", "TSNE", tsne),
-    _answer("_mds", "MDS.fit_transform", "MDS", mds),
-    _answer("_isomap", "Isomap._fit_transform", "Isomap", isomap),
-    _answer("_locally_linear", "LocallyLinearEmbedding._fit_transform", "LLE", locally_linear_embedding),
-    _answer("_spectral_embedding", "SpectralEmbedding.fit", "LaplacianEigenmaps", spectral_embedding),
-)
