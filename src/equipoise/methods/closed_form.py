@@ -26,8 +26,7 @@ from ..optimize.rules import Accelerated, Steady, check_n_iter
 from ..problems.forces import ForceProblem
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, accepts_cupy, check_placed, lock_checkpoints
-from .shared_parameters import check_callbacks, check_n_components
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed, lock_checkpoints
 
 SOLVERS = ("eigen", "flow")
 ENGINES = ("auto", "torch")

@@ -31,19 +31,21 @@ from ..saving.checkpoint import Checkpoint
 from .estimator import (
     Estimator,
     accepts_cupy,
+    check_callbacks,
+    check_forces,
+    check_optimizer,
     check_placed,
+    check_verbose,
     default_n_iter,
     lock_checkpoints,
     neighbors_cache,
-    print_description,
-    print_loss,
     report_remaining_gain,
     require_memory_for_method,
 )
 from .fit_plan import FitPlan
 from .gpu_kernels import prepare_fit
 from .parameter_names import inherit_parameters
-from .shared_parameters import check_callbacks, check_forces, check_optimizer, check_verbose
+from .printed import print_description, print_loss
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Base class of all estimators, with scikit-learn's conventions."""
+"""Base class of all estimators, with scikit-learn's conventions, and checks of the parameters they share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from .. import progress
 from .._plural import plural
+from .._suggest import described
 from .._warn import UnfinishedWarning, warn
-from ..arrays.csr import is_sparse
 from ..arrays.memory_limits import (
     RESOURCE_LIMITS,
     available_memory,
@@ -30,18 +29,25 @@ from ..arrays.namespace import (
     from_cupy,
     is_auto,
     is_cupy,
+    is_finite,
     is_integer,
+    is_positive,
     is_tensor,
     main_array,
     to_cupy,
     to_numpy,
 )
 from ..data import check_rows, is_neighbors
+from ..engines.choose import check_device_name, check_engine_name
+from ..initialize.start import check_init_name
 from ..inputs import Distances, FromSpace, Input, is_space
+from ..inputs.make import check_metric_name
+from ..kernels import Kernel
 from ..memory import require_address_space, require_memory_for_pairs
 from ..neighbors.search import MOST_THREADS
 from ..optimize.descent import split_callbacks
-from ..optimize.rules import GAP
+from ..optimize.dynamics import Dynamics
+from ..optimize.rules import GAP, Momentum, Rule
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
 from ..saving.neighbors_cache import cache_neighbors
@@ -249,6 +255,74 @@ def threads(n_jobs: Any) -> int:
     return available if n_jobs == -1 else int(n_jobs)
 
 
+def check_verbose(verbose: Any) -> bool:
+    """Return whether to report progress; raise unless `verbose` is a finite number or a bool."""
+    if not (is_finite(verbose) or isinstance(verbose, bool | np.bool_)):
+        raise ValueError(f"verbose must be an integer, got {verbose!r}")
+    return bool(verbose)
+
+
+def check_n_components(n_components: Any) -> None:
+    """Raise unless n_components is a positive integer."""
+    if not (is_integer(n_components) and n_components >= 1):
+        raise ValueError(f"n_components must be an integer >= 1, got {n_components!r}")
+
+
+def check_forces(method: Any) -> None:
+    """Raise unless the parameters that all methods of attraction and repulsion share are valid."""
+    check_n_components(method.n_components)
+    check_metric_name(method.metric)
+    check_init_name(method.init)
+    check_engine_name(method.engine)
+    check_device_name(method.device)
+    if not is_auto(method.learning_rate) and not is_positive(method.learning_rate):
+        raise ValueError(f'learning_rate must be a positive number or "auto", got {method.learning_rate!r}')
+    early = method.resolve_early_exaggeration()
+    for name, value in (("early_exaggeration", early), ("exaggeration", method.exaggeration)):
+        if not is_positive(value):
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not isinstance(method.deterministic, bool | np.bool_):
+        raise ValueError(f"deterministic must be True or False, got {method.deterministic!r}")
+    if not (is_positive(method.tol) and method.tol < 1):
+        raise ValueError(f"tol must be a number above 0 and below 1, got {method.tol!r}")
+
+
+def check_kernel_parameter(kernel: Any) -> Kernel | None:
+    """Return the parameter `kernel` of a method; raise ValueError unless it is a hashable kernel or None."""
+    if not isinstance(kernel, Kernel | None):
+        raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {described(kernel)}")
+    if type(kernel).__hash__ is None:
+        raise ValueError(f"kernel={kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
+    return kernel
+
+
+def check_optimizer(optimizer: Any, n_iter: Any) -> Rule:
+    """Return the optimiser rule, `Momentum()` for None; raise if it is not a rule, or never ends for n_iter="auto"."""
+    if optimizer is None:
+        return Momentum()
+    if isinstance(optimizer, type) or not hasattr(optimizer, "step"):
+        raise ValueError(f"optimizer must be Momentum(), GradientDescent() or Dynamics(), got {described(optimizer)}")
+    if is_auto(n_iter) and isinstance(optimizer, Dynamics) and optimizer.conserves_energy:
+        raise ValueError(
+            'n_iter="auto" needs friction, without which the points never rest; use a number of iterations, or'
+            ' Dynamics(friction="auto")'
+        )
+    return optimizer
+
+
+def check_callbacks(callbacks: Any, random_state: Any) -> None:
+    """Raise unless callbacks is a sequence of functions and checkpoints; checkpoints need an integer random_state."""
+    if not (isinstance(callbacks, Sequence) and all(callable(c) or isinstance(c, Checkpoint) for c in callbacks)):
+        raise ValueError(
+            f"callbacks must be a list of functions of (iteration, loss, Y) and Checkpoint objects, got {callbacks!r}"
+        )
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):
+            if not isinstance(random_state, int | np.integer):
+                raise ValueError(f"Checkpoint requires an integer random_state, got {random_state!r}")
+            callback.check()
+
+
 def require_memory_for_method(method: Any, n: int, bytes_per_pair: float, all_pairs: bool) -> None:
     """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
     others = 'engine="grid" or "sampled", which store neighbours only'
@@ -314,18 +388,3 @@ def report_remaining_gain(problem: Problem, n_iter: Any, verbose: Any) -> None:
         print(describe_remaining_gain(gain, problem.n_iter), flush=True)
     elif len(problem.Y0) > FEW_POINTS and gain > (LARGE_BY_DEFAULT if n_iter is None else LARGE_GAIN):
         warn(describe_remaining_gain(gain, problem.n_iter), UnfinishedWarning)
-
-
-def print_description(problem: ForceProblem) -> None:
-    """Print one line about a problem: its engine, its number of points and its affinities P."""
-    P, (n, d) = problem.objective.affinities, problem.Y0.shape
-    pairs = "dense P"
-    if is_sparse(P):
-        pairs = f"sparse P with {P.nnz / n:.0f} entries per row, recall {problem.knn_recall:.2f}"
-    progress.end_stage()
-    print(f"engine {problem.engine_name}: {n:,} points in {d}-D, {pairs}", flush=True)
-
-
-def print_loss(iteration: int, loss: float, Y: Any) -> None:
-    """Print the iteration and the loss; used as a callback."""
-    print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

@@ -45,8 +45,17 @@ from ..problems.build_stress import RESIDUALS, STRESSES, WORST_CASES, StressInpu
 from ..problems.stress import StressProblem
 from ..problems.stress_pairs import equal_rows, known_pairs, require_connected
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, accepts_cupy, check_placed, lock_checkpoints, print_loss, report_remaining_gain
-from .shared_parameters import check_callbacks, check_n_components, check_verbose
+from .estimator import (
+    Estimator,
+    accepts_cupy,
+    check_callbacks,
+    check_n_components,
+    check_placed,
+    check_verbose,
+    lock_checkpoints,
+    report_remaining_gain,
+)
+from .printed import print_loss
 
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
 NOISE = 0.01  # added to starts of logarithmic stress, relative to the radius, so that no points coincide; chosen

@@ -29,7 +29,7 @@ from .edge_sampling import (
     pair_problem_class,
 )
 from .embedding import Embedding
-from .shared_parameters import check_kernel_parameter
+from .estimator import check_kernel_parameter
 
 # Number of points from which the mesh is used in up to 3 dimensions: "exact" evaluates F(0, k) in NumPy. Measured on
 # digits, 100 iterations on one core: 0.3 s and 0.05 s for 200 points, 2.3 s and 0.07 s for 500.

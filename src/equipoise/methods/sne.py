@@ -31,8 +31,8 @@ from ..problems.autograd import CurvedProblem
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
+from .estimator import check_callbacks, check_kernel_parameter
 from .learned_metric import LearnedMetric
-from .shared_parameters import check_callbacks, check_kernel_parameter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -27,8 +27,7 @@ from ...optimize.descent import Descent, split_callbacks
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
-from ..estimator import Estimator, accepts_cupy, lock_checkpoints
-from ..shared_parameters import check_callbacks, check_verbose
+from ..estimator import Estimator, accepts_cupy, check_callbacks, check_verbose, lock_checkpoints
 from ..sne import TSNE
 from .layers import DEPTH, WIDTH
 
