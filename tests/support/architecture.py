@@ -15,6 +15,7 @@ from pathlib import Path
 LAYERS = {
     "_types": "names for arrays and callbacks",
     "_version": "the version, in one place",
+    "_lazy": "packages whose names are imported when they are first used",
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
     "_plural": "counted nouns in messages",
