@@ -22,7 +22,8 @@ from .. import _core
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
-from ..arrays.csr import current_threads, make_csr, run_on_threads
+from ..arrays.csr import make_csr, run_on_threads
+from ..arrays.magnitude import largest_magnitude
 from ..arrays.namespace import LARGEST, check_finite
 from ..linalg.pca import on_one_blas_thread
 from ..mixed import Blocks, Mixed
@@ -30,8 +31,6 @@ from ..mixed import Blocks, Mixed
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 # Differences of coordinates per call of the core, half a second on one thread; Ctrl-C is noticed between calls.
 MEASURED = 5e8
-LARGE = 2**20  # entries from which an array is read on several threads; chosen
-PARTS = 64  # parts in which these read it; chosen
 LINEAR = ("manhattan", "cityblock", "l1", "chebyshev")  # metrics that do not square differences
 
 
@@ -96,24 +95,6 @@ def range_exponent(X: Matrix) -> int:
     """Return an exponent e, usually 0, such that the squares of X / 2^e do not overflow and do not all underflow."""
     largest = largest_magnitude(X.data if sparse.issparse(X) else X)
     return 0 if largest == 0 or 1e-100 < largest < 1e100 else int(np.frexp(largest)[1])
-
-
-def largest_magnitude(X: Array) -> float:
-    """Return the largest magnitude in X, 0 if X is empty and NaN if it contains NaN."""
-
-    def largest(part: Array) -> float:
-        return float(np.maximum(part.max(initial=0.0), -part.min(initial=0.0)))
-
-    if X.size < LARGE:
-        return largest(X)
-    parts = np.array_split(X, PARTS)
-    found = np.empty(PARTS)
-
-    def read(i: int) -> None:
-        found[i] = largest(parts[i])
-
-    run_on_threads(read, range(PARTS), current_threads())
-    return float(found.max())
 
 
 def scale_down(X: Matrix, exponent: int) -> Matrix:
