@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from equipoise.arrays import magnitude
-from equipoise.arrays.csr import on_threads
+from equipoise.arrays import csr
+from equipoise.arrays.csr import largest_magnitude, on_threads
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("large", [1, 10**9])
 def test_largest_magnitude_is_that_of_numpy(n_threads, large, monkeypatch):
-    monkeypatch.setattr(magnitude, "LARGE", large)
+    monkeypatch.setattr(csr, "LARGE", large)
     X = np.random.default_rng(0).standard_normal((50, 7))  # fewer rows than parts
     with on_threads(n_threads):
         for array in (X, -X, np.zeros((3, 2)), np.empty((0, 4))):
-            assert magnitude.largest_magnitude(array) == np.abs(array).max(initial=0.0)
+            assert largest_magnitude(array) == np.abs(array).max(initial=0.0)
         X[31, 2] = np.nan
-        assert np.isnan(magnitude.largest_magnitude(X))
+        assert np.isnan(largest_magnitude(X))

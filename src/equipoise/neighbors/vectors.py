@@ -22,8 +22,7 @@ from .. import _core
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
-from ..arrays.csr import make_csr, run_on_threads
-from ..arrays.magnitude import largest_magnitude
+from ..arrays.csr import largest_magnitude, make_csr, run_on_threads
 from ..arrays.namespace import LARGEST, check_finite
 from ..linalg.pca import on_one_blas_thread
 from ..mixed import Blocks, Mixed
