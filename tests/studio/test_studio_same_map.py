@@ -16,17 +16,23 @@ from equipoise.studio.session.python_source import python_source
 MAKE = {"tsne": eq.TSNE, "umap": eq.UMAP, "sne": eq.SNE}
 
 
-@pytest.mark.parametrize(("name", "method"), [("iris", "sne"), ("digits", "tsne"), ("digits", "umap")])
-def test_studio_library_command_line_and_widget_give_the_same_bytes(tmp_path, monkeypatch, name, method):
+@pytest.mark.parametrize(
+    ("name", "method", "metric"),
+    [
+        ("iris", "sne", "euclidean"), ("iris", "umap", "mixed"), ("digits", "tsne", "euclidean"),
+        ("digits", "umap", "cosine"),
+    ],
+)  # fmt: skip
+def test_studio_library_command_line_and_widget_give_the_same_bytes(tmp_path, monkeypatch, name, method, metric):
     monkeypatch.chdir(tmp_path)
     X = data.load(name).X  # digits: 1,797 rows, more than the 1,000 from which forces are computed on a mesh
-    run = Run(X, Recipe(method, seed=3))
+    run = Run(X, Recipe(method, seed=3, metric=metric))
     for _ in range(20):
         run.step()
     run.step(5)
     run.step(175)
-    model = MAKE[method](n_iter=200, random_state=3).fit(X)
-    options = ["--method", method, "--n-iter", "200", "--seed", "3", "--out", "map.npy"]
+    model = MAKE[method](n_iter=200, random_state=3, metric=metric).fit(X)
+    options = ["--method", method, "--n-iter", "200", "--seed", "3", "--metric", metric, "--out", "map.npy"]
     assert main(["embed", name, *options]) == 0
     embedded = np.load(tmp_path / "map.npy")
     assert run.frame.Y.tobytes() == model.embedding_.tobytes() == embedded.tobytes()

@@ -15,6 +15,7 @@ from pathlib import Path
 LAYERS = {
     "_types": "names for arrays and callbacks",
     "_version": "the version, in one place",
+    "_lazy": "packages whose names are imported when they are first used",
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
     "_plural": "counted nouns in messages",
@@ -56,6 +57,7 @@ LAYERS = {
     "studio": "the application: page, session, server",
     "accel": "maps of programs that use other libraries, computed by the methods",
     "cli": "the command line, one file per verb",
+    "__main__": "`python -m equipoise`, which runs the command line",
 }
 
 # File names that may occur in several folders because they mean the same in each.

@@ -144,7 +144,7 @@ class MDS(Estimator):
         Number of iterations of the start that gave the best map.
     remaining_gain_ : float
         Estimate of how much further iterations would lower the loss at most, as a fraction of the loss (docs/math.md,
-        eq. (R1)); NaN if there were too few iterations.
+        eq. (R1)); infinite after a single iteration, and NaN after none.
     engine_ : str
         The engine that ran.
     """

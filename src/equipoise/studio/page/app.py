@@ -81,6 +81,7 @@ class Page:
         widgets.inbox.on_change("tags", self.make_listener(self._uploaded))
         widgets.method.on_change("value", self.make_listener(self._method_chosen))
         widgets.optimizer.on_change("value", self.make_listener(self._optimizer_chosen))
+        widgets.metric.on_change("value", self.make_listener(self._metric_chosen))
         widgets.seed.on_change("value", self.make_listener(self._seed_chosen))
         widgets.which.on_change("active", self.make_listener(self._activate))
         widgets.compare.on_change("active", self.make_listener(self._compare))
@@ -182,7 +183,7 @@ class Page:
         def show(result: tuple[Run, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]) -> None:
             run, curves, energy, code = result
             if not self._player.pending_changes:  # does not touch a slider that the user is moving
-                self.layout.show_run(run.recipe, run.values, len(run.X), self._active)
+                self.layout.show_run(run, self._active)
             self.layout.show_curves(curves, min(active, len(curves) - 1))
             self.layout.energy.show(energy, "" if len(curves) == 1 else MAP_NAMES[self._active])
             self.layout.code.text = code
@@ -240,9 +241,12 @@ class Page:
         self._player.change(self._active, name, value, self._refresh)
 
     def _restarted_runs(self) -> tuple[LinkedRun, ...]:
-        """Return new runs with the current methods and seeds and default parameters; t-SNE if there are no runs yet."""
+        """Return new runs with the current methods and seeds and default parameters; t-SNE if there are no runs yet.
+
+        The metric is that of the recipe `Recipe()`, because another table may not allow the current one.
+        """
         runs = self._player.worker.runs
-        recipes = (replace(run.recipe, first=(), events=()) for run in runs)
+        recipes = (replace(run.recipe, first=(), events=(), metric=Recipe.metric) for run in runs)
         return tuple(map(LinkedRun, recipes)) or (LinkedRun(),)
 
     @property
@@ -254,19 +258,26 @@ class Page:
         self._open(View(name, self._restarted_runs()))
 
     def _method_chosen(self, method: str) -> None:
-        recipe = replace(self._run.recipe, method=method, first=(), events=())
-        self._player.restart_run(self._active, recipe, self._refresh)
+        self._restart(replace(self._run.recipe, method=method, first=(), events=()))
 
     def _optimizer_chosen(self, optimizer: str) -> None:
         """Restart the active run with another optimiser and its current values."""
-        run = self._run
-        recipe = Recipe(run.recipe.method, tuple(run.values.items()), run.recipe.seed, optimizer=optimizer)
-        self._player.restart_run(self._active, recipe, self._refresh)
+        self._restart(replace(self._kept_recipe(), optimizer=optimizer))
+
+    def _metric_chosen(self, metric: str) -> None:
+        self._restart(replace(self._kept_recipe(), metric=metric))
 
     def _seed_chosen(self, seed: Any) -> None:
+        self._restart(replace(self._kept_recipe(), seed=int(seed or 0)))
+
+    def _kept_recipe(self) -> Recipe:
+        """Return a recipe that restarts the active run with its current values."""
         run = self._run
-        values = tuple(run.values.items())
-        recipe = Recipe(run.recipe.method, values, int(seed or 0), optimizer=run.recipe.optimizer)
+        return replace(run.recipe, first=tuple(run.values.items()), events=())
+
+    def _restart(self, recipe: Recipe) -> None:
+        """Restart the active run with another recipe."""
+        self._show_message("")
         self._player.restart_run(self._active, recipe, self._refresh)
 
     def _activate(self, which: int) -> None:

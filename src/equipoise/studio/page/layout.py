@@ -11,8 +11,9 @@ import numpy as np
 from ...data import Dataset
 from ...views.style import COLORS
 from ..data_sources import DataSources, format_size
-from ..session.parameters import METHODS, OPTIMIZERS, Value
-from ..session.recipe import Recipe
+from ..session.metrics import METRICS
+from ..session.parameters import METHODS, OPTIMIZERS
+from ..session.run import Run
 from ..session.worker import Shot
 from .controls import Changed, Sliders
 from .energy_plot import EnergyPlot, small_figure
@@ -81,6 +82,7 @@ class Layout:
         )
         methods = [(name, choice.title) for name, choice in METHODS.items()]
         self.method = models.Select(name="method", title="Method", options=methods, value="tsne", **wide)
+        self.metric = models.Select(name="metric", title="Metric", options=[], **wide)
         optimizers = [(name, choice.title) for name, choice in OPTIMIZERS.items()]
         self.optimizer = models.Select(
             name="optimizer", title="Optimiser", options=optimizers, value="momentum", **wide
@@ -90,8 +92,8 @@ class Layout:
         self.controls = models.Column(
             name="controls",
             children=[
-                self.data, self.upload, self.compare, self.which, self.method, self.sliders.column, self.optimizer,
-                self.seed, self.maps.holder, models.Div(visible=False, tags=[self.inbox]),
+                self.data, self.upload, self.compare, self.which, self.method, self.metric, self.sliders.column,
+                self.optimizer, self.seed, self.maps.holder, models.Div(visible=False, tags=[self.inbox]),
             ],
             **wide,
         )  # fmt: skip
@@ -196,15 +198,18 @@ class Layout:
         self.which.active = active
         self.updating = False
 
-    def show_run(self, recipe: Recipe, values: dict[str, Value], n: int, active: int) -> None:
-        """Set method, optimiser, seed and sliders to the values of a run."""
+    def show_run(self, run: Run, active: int) -> None:
+        """Set method, metric, optimiser, seed and sliders to the values of a run."""
+        recipe, n = run.recipe, len(run.X)
         self.updating = True
         try:
             self.method.value, self.seed.value, self.which.active = recipe.method, recipe.seed, active
             self.optimizer.value = recipe.optimizer
+            self.metric.options = [(name, METRICS[name].title) for name in run.metrics]
+            self.metric.value = run.metric
         finally:
             self.updating = False
-        self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
+        self.sliders.show(recipe.method, run.values, n, rate=float(max(n, 1)))
 
     def show_curves(self, curves: list[list[tuple[int, float]]], active: int) -> None:
         """Draw the loss curves; if there are two, divide each by its first value, because their scales may differ.

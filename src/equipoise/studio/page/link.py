@@ -47,6 +47,8 @@ def to_query(view: View) -> str:
         pairs += [(f"{prefix}method", recipe.method), (f"{prefix}seed", str(recipe.seed))]
         if recipe.optimizer != Recipe.optimizer:
             pairs.append((f"{prefix}optimizer", recipe.optimizer))
+        if recipe.metric != Recipe.metric:
+            pairs.append((f"{prefix}metric", recipe.metric))
         pairs += [(f"{prefix}{name}", _format_value(value)) for name, value in recipe.first]
         events = [event for event in recipe.events if event.iteration <= shown.iteration]
         if events:
@@ -106,10 +108,11 @@ def _parse_run(given: dict[str, str]) -> LinkedRun:
     first = tuple(
         (name, _parse_value(name, text))
         for name, text in given.items()
-        if name not in ("method", "optimizer", "seed", "iteration", "changes")
+        if name not in ("method", "optimizer", "metric", "seed", "iteration", "changes")
     )
     optimizer = given.get("optimizer", Recipe.optimizer)
-    return LinkedRun(Recipe(method, first, seed, events, optimizer), iteration)
+    metric = given.get("metric", Recipe.metric)
+    return LinkedRun(Recipe(method, first, seed, events, optimizer, metric), iteration)
 
 
 def _format_value(value: Value) -> str:

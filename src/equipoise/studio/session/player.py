@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -156,7 +157,7 @@ class Player:
         def go() -> int:
             first = self.runs[0]
             method = "umap" if first.recipe.method != "umap" else "tsne"
-            other = Recipe(method, seed=first.recipe.seed, optimizer=first.recipe.optimizer)
+            other = replace(first.recipe, method=method, first=(), events=())
             check_memory(first.X, [first.recipe, other], self._memory)
             self.worker.runs = (first, Run(first.X, other, self._n_jobs))
             return first.iteration

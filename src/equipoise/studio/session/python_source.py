@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...optimize.rules import Schedule
+from .metrics import METRICS
 from .parameters import METHODS, OPTIMIZERS, defaults
 from .recipe import RESET_MOMENTUM, Event, Recipe
 from .run import Run
@@ -28,7 +29,7 @@ from equipoise import data
 from equipoise.studio import Recipe, Run
 
 {data}
-run = Run(X, Recipe("{method}", ({first}), seed={seed}{optimizer}))
+run = Run(X, Recipe("{method}", ({first}), seed={seed}{options}))
 {steps}
 Y = run.frame.Y
 """
@@ -55,6 +56,8 @@ def python_source(run: Run, data: str, iteration: int) -> str:
         "random_state": run.recipe.seed,
     }
     lines = [f"    {name}={value!r}," for name, value in parameters.items()]
+    if run.metric != "euclidean":
+        lines.append(f"    metric={METRICS[run.metric].code},")
     stops = run.settled is None or run.settled >= iteration
     if not stops or run.recipe.optimizer != Recipe.optimizer:
         comment = "" if stops else "  # do not stop early"
@@ -81,7 +84,8 @@ def _repeated_run(run: Run, data: str, iteration: int, events: list[Event]) -> s
     if iteration > done:
         steps.append(f"run.step({iteration - done})")
     recipe = run.recipe
-    optimizer = "" if recipe.optimizer == Recipe.optimizer else f", optimizer={recipe.optimizer!r}"
+    options = "" if recipe.optimizer == Recipe.optimizer else f", optimizer={recipe.optimizer!r}"
+    options += "" if recipe.metric == Recipe.metric else f", metric={recipe.metric!r}"
     return CHANGED.format(
-        data=data, method=recipe.method, first=first, seed=recipe.seed, optimizer=optimizer, steps="\n".join(steps)
+        data=data, method=recipe.method, first=first, seed=recipe.seed, options=options, steps="\n".join(steps)
     )

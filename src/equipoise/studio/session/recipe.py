@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .metrics import AUTO, check_metric
 from .parameters import METHODS, OPTIMIZERS, Value, check_value
 
 RESET_MOMENTUM = "rest"  # name of the event that resets the momentum, as after a rewind; links contain it
@@ -22,7 +23,7 @@ class Event:
 class Recipe:
     """A method, initial values of its parameters (the default if not listed), the seed, and the changes in order.
 
-    `optimizer` names one of OPTIMIZERS.
+    `optimizer` names one of OPTIMIZERS, and `metric` one of METRICS; "auto" is the default metric of the table.
     """
 
     method: str = "tsne"
@@ -30,12 +31,14 @@ class Recipe:
     seed: int = 0
     events: tuple[Event, ...] = ()
     optimizer: str = "momentum"
+    metric: str = AUTO
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"unknown method {self.method!r}; choose from {', '.join(METHODS)}")
         if self.optimizer not in OPTIMIZERS:
             raise ValueError(f"unknown optimizer {self.optimizer!r}; choose from {', '.join(OPTIMIZERS)}")
+        check_metric(self.metric)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be between 0 and {2**32 - 1}, got {self.seed}")
         for name, value in self.first:

@@ -19,6 +19,7 @@ from ...optimize.gradient_steps import EngineForces, GradientSteps
 from ...optimize.rules import Phase, Schedule
 from ...problems.forces import ForceProblem
 from .history import Frame, History
+from .metrics import METRICS, allowed_metrics, resolve_metric
 from .parameters import METHODS, OPTIMIZERS, PARAMETERS, Method, Value, check_value, defaults
 from .recipe import RESET_MOMENTUM, Event, Recipe
 
@@ -82,7 +83,7 @@ class Run:
 
     Parameters
     ----------
-    X : ndarray of shape (n, D)
+    X : ndarray of shape (n, D), or Arrow table of columns of every kind
     recipe : Recipe, optional
         Method, values, seed and changes; t-SNE by default.
     n_jobs : int, optional
@@ -92,6 +93,8 @@ class Run:
     def __init__(self, X: Array, recipe: Recipe | None = None, n_jobs: int | None = None):
         initial = Recipe() if recipe is None else recipe
         self.X, self.n_jobs = X, n_jobs
+        self.metrics = allowed_metrics(X)
+        self.metric = resolve_metric(initial.metric, self.metrics)
         self.rule = OPTIMIZERS[initial.optimizer].rule()
         self.recipe = replace(initial, events=())
         self._begin(initial.events)
@@ -144,7 +147,9 @@ class Run:
     def estimator(self) -> Method:
         """Return the unfitted method with the current values."""
         make: Any = METHODS[self.recipe.method].make
-        method: Method = make(**self.values, random_state=self.recipe.seed, n_jobs=self.n_jobs)
+        method: Method = make(
+            **self.values, metric=METRICS[self.metric].value, random_state=self.recipe.seed, n_jobs=self.n_jobs
+        )
         return method
 
     @property
@@ -327,4 +332,5 @@ class Run:
 
     def trust(self, frame: Frame) -> Measured:
         """Return the trustworthiness of a frame and its value at each point, or at a sample of points if n is large."""
-        return trustworthiness(self.X, frame.Y, min(NEIGHBORS, len(self.X) - 1), n_jobs=self.n_jobs)
+        k, metric = min(NEIGHBORS, len(self.X) - 1), METRICS[self.metric].value
+        return trustworthiness(self.X, frame.Y, k, metric=metric, n_jobs=self.n_jobs)
