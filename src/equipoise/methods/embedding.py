@@ -28,6 +28,7 @@ from ..optimize.placement import FrozenMap
 from ..optimize.rules import Rule, Schedule, make_schedule
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
+from . import gpu_kernels
 from .estimator import (
     Estimator,
     accepts_cupy,
@@ -45,7 +46,6 @@ from .estimator import (
     require_memory_for_method,
 )
 from .fit_plan import FitPlan
-from .gpu_kernels import prepare_fit
 from .parameter_names import inherit_parameters
 
 
@@ -243,6 +243,7 @@ class Embedding(Estimator):
         self.check_parameters()
         kernel, geometry, rule = self.output_kernel(), self._geometry(), self._rule()
         (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
+        gpu_kernels.start(device)
         if requested not in ("exact", "reference") and not all_pairs:
             self._require_free_memory(X)
         data = self._input(X)
@@ -253,8 +254,7 @@ class Embedding(Estimator):
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods = self._neighborhoods(data, y)
         name = self._engine(requested, data.n)
-        if device == "cuda":
-            prepare_fit(data, self._neighbors(data.n), self.n_columns)
+        gpu_kernels.prepare_fit(data, self._neighbors(data.n), self.n_columns, device)
         require_memory_for_method(self, data.n, self._bytes_per_pair(data, name), self._all_pairs())
         start = Start(self.init if init is None else init, data, self.n_columns, kernel, geometry)
         rng = check_random_state(self.random_state)
