@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from .._cells import is_missing, is_number
+from .._names import quote
 from .._types import Array
 from ..arrays.blocks import row_blocks
 from ..data import Dataset
-from ..data.read.selection import quote
 from ..mixed.row_numbers import numbers_rows
 
 DOMINANT = 0.9  # fraction of the variance in one column; chosen

@@ -40,13 +40,12 @@ from .estimator import (
     default_n_iter,
     lock_checkpoints,
     neighbors_cache,
-    print_description,
-    print_loss,
     report_remaining_gain,
     require_memory_for_method,
 )
 from .fit_plan import FitPlan
 from .parameter_names import inherit_parameters
+from .printed import print_description, print_loss
 
 
 @dataclass(eq=False, repr=False)
