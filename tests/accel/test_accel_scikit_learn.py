@@ -27,6 +27,10 @@ ESTIMATORS = {
     "Isomap": manifold.Isomap(n_neighbors=8),
     "Isomap, p=1": manifold.Isomap(n_neighbors=8, p=1),
     "LLE": manifold.LocallyLinearEmbedding(n_neighbors=10, random_state=0),
+    **{
+        f"LLE, {method}": manifold.LocallyLinearEmbedding(n_neighbors=11, method=method, random_state=0)
+        for method in ("modified", "hessian", "ltsa")
+    },
     "SpectralEmbedding": manifold.SpectralEmbedding(n_neighbors=10, random_state=0),
     "SpectralEmbedding, rbf": manifold.SpectralEmbedding(affinity="rbf", gamma=0.5, random_state=0),
 }
@@ -117,7 +121,10 @@ def test_pipelines_data_frames_and_set_output_work(on):
 
 
 REASONS = [
-    (manifold.LocallyLinearEmbedding(method="ltsa", n_neighbors=10), "method='ltsa' has no counterpart"),
+    (
+        manifold.LocallyLinearEmbedding(method="ltsa", n_neighbors=3),
+        "method='ltsa' needs more than 3 neighbours or 3 columns",
+    ),
     (manifold.Isomap(n_neighbors=None, radius=2.0), "radius=2.0 has no counterpart"),
     (manifold.Isomap(p=3), "p=3 has no counterpart"),
     (manifold.Isomap(metric="wminkowski", metric_params={"w": 1}), "metric_params={'w': 1} has no counterpart"),

@@ -68,6 +68,15 @@ def test_killed_and_resumed_run_gives_the_same_bytes(tmp_path):
     np.testing.assert_array_equal(np.array([row[:2] for row in rows], dtype=np.float32), uninterrupted)
 
 
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["embed"], 2)], ids=["version", "error"])
+def test_python_m_equipoise_is_the_command(words, code):
+    done = subprocess.run([sys.executable, "-m", "equipoise", *words], env=ENVIRONMENT, capture_output=True, text=True)
+    command_line = subprocess.run(command(*words), env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == command_line.returncode == code
+    assert (done.stdout, done.stderr) == (command_line.stdout, command_line.stderr)
+    assert "equipoise" in done.stdout + done.stderr
+
+
 def test_embed_reads_stdin_and_writes_only_the_map_to_stdout(tmp_path):
     """Standard output contains only the map; the report goes to standard error."""
     X = data.load("iris").X

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -116,6 +118,24 @@ def test_other_verbs_compare_text_too(messy, capsys, verb, expected):
     words = [verb, messy, "--metric", "mixed", "--n-iter", 20, *values]
     assert main([*map(str, words)]) == 0
     assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--missing", "mean", "--standardize"),
+        ("--missing", "drop"),
+        ("--columns", "order,age", "--missing", "distance"),
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_sweep_and_stability_print_what_was_read_as_embed_does(messy, tmp_path, capsys, options):
+    assert embed(messy, *options, *BRIEF, "--out", tmp_path / "map.csv") == 0
+    expected = list(takewhile(lambda line: not line.startswith("iteration"), capsys.readouterr().out.splitlines()))
+    for verb in (("sweep", "--perplexity", "5", "8"), ("stability", "--runs", "2")):
+        assert main([verb[0], str(messy), *options, *map(str, BRIEF), *verb[1:]]) == 0
+        printed = list(takewhile(lambda line: not line.startswith("TSNE("), capsys.readouterr().out.splitlines()))
+        assert printed == expected and len(printed) > 1
 
 
 def test_parquet_files_keep_their_text(tmp_path):

@@ -15,8 +15,10 @@ from pathlib import Path
 LAYERS = {
     "_types": "names for arrays and callbacks",
     "_version": "the version, in one place",
+    "_lazy": "packages whose names are imported when they are first used",
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
+    "_names": "lists of names in messages",
     "_plural": "counted nouns in messages",
     "_cells": "cells of text: missing values and numbers",
     "_optional": "imports of optional packages",
@@ -56,6 +58,7 @@ LAYERS = {
     "studio": "the application: page, session, server",
     "accel": "maps of programs that use other libraries, computed by the methods",
     "cli": "the command line, one file per verb",
+    "__main__": "`python -m equipoise`, which runs the command line",
 }
 
 # File names that may occur in several folders because they mean the same in each.

@@ -9,13 +9,19 @@ from pathlib import Path
 
 MAX_BYTES = 6_000_000
 WHEEL_FILES = re.compile(
-    r"equipoise/(\w+/)*\w+\.(py|html|js|css)|equipoise/py\.typed|equipoise/_core\.pyi|equipoise/_core[\w.-]*\.(so|pyd)"
+    r"equipoise/(\w+/)*\w+\.(pyi?|html|js|css)|equipoise/py\.typed|equipoise/_core[\w.-]*\.(so|pyd)"
     r"|equipoise-[\w.]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|licenses/LICENSE)"
 )
 SDIST_FOLDERS = {"docs", "examples", "src", "tests"}
 SDIST_NEEDS = {
     *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "pyproject.toml"),
-    *("src/equipoise/__init__.py", "src/equipoise/py.typed", "src/_core/ops.cpp", "src/_core/bind/module.cpp"),
+    *(
+        "src/equipoise/__init__.py",
+        "src/equipoise/__init__.pyi",
+        "src/equipoise/py.typed",
+        "src/_core/ops.cpp",
+        "src/_core/bind/module.cpp",
+    ),
     *("src/equipoise/studio/page/studio.html", "tests/conftest.py", "docs/conf.py"),
 }
 BUILT = re.compile(r"\.(so|pyd|o|a|pyc|whl|gz|zip)$|(^|/)(build|dist|shared|__pycache__|generated)/")

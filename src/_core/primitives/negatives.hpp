@@ -17,7 +17,7 @@ EQ_INLINE std::uint64_t mix(std::uint64_t z) {
     return z ^ (z >> 31);
 }
 
-// The forces of UMAP: for k = 1 / (1 + a d2^b), the attraction 2 k'/k and the repulsion 2 k'/(1 - k), softened.
+// The forces of UMAP: for k = 1 / (1 + a d2^b), the attraction 2 k'/k and the repulsion -2 k'/(1 - k), softened.
 struct MembershipLaw {
     float a, b, epsilon;
 

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from . import opentsne, pacmap_library, scikit_learn, umap_learn
+from .answers import ANSWERS
 from .calls import RECORD, Calls
 from .patches import Patches
 
 __all__ = ["Calls", "accelerated", "calls", "install", "installed", "report", "uninstall"]
 
-ANSWERS = (*scikit_learn.ANSWERS, *umap_learn.ANSWERS, *opentsne.ANSWERS, *pacmap_library.ANSWERS)
 _patches = Patches([answer.patch(RECORD) for answer in ANSWERS])
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from .. import methods
 from ..methods.other_libraries import PARAMETERS
-from .answer import Answer
 from .calls import NotAvailable
 from .translate import jobs, shown
 
@@ -63,14 +62,3 @@ def _copy(embedding: Any) -> Any:
         optimizer=embedding.optimizer.copy(),
         **embedding.gradient_descent_params,
     )
-
-
-ANSWERS = (
-    Answer(
-        "openTSNE.tsne",
-        "TSNEEmbedding.optimize",
-        "openTSNE.TSNEEmbedding.optimize",
-        "equipoise.TSNE",
-        optimize,
-    ),
-)

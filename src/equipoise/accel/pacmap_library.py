@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .answer import Answer
-from .calls import ORIGINAL, NotAvailable
+from .calls import NotAvailable
 
 
 def fit(estimator: Any, *args: Any, **settings: Any) -> NoReturn:
     """Refuse pacmap.PaCMAP.fit; docs/pair_losses.md says why no sum over pairs of one kind gives its loss."""
     raise NotAvailable("no method of Equipoise has PaCMAP's loss")
-
-
-ANSWERS = (Answer("pacmap.pacmap", "PaCMAP.fit", "pacmap.PaCMAP", ORIGINAL, fit),)

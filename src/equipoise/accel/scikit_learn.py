@@ -15,11 +15,14 @@ from sklearn.utils.validation import validate_data
 
 from .. import methods
 from .._types import Array
+from ..affinities.local_geometry import smallest_neighborhood, variant_matrix
+from ..affinities.locally_linear import REG
 from ..inputs import make_input
 from ..inputs.neighbor_graphs import neighbor_graph
+from ..linalg.pca import fix_signs, one_blas_thread
 from ..methods.estimator import default_n_iter, threads
+from ..objectives import TraceQuotient
 from ..spaces import GraphGeodesic
-from .answer import Answer
 from .calls import NotAvailable
 from .translate import Convert, iterations, jobs, shown, translate
 
@@ -210,17 +213,36 @@ def _kernel_pca(estimator: Any, method: Any) -> Any:
 def locally_linear_embedding(estimator: Any, X: Any) -> None:
     """Answer sklearn.manifold.LocallyLinearEmbedding."""
     parameters = translate(estimator, "sklearn.manifold.LocallyLinearEmbedding", COMMON)
-    search = NearestNeighbors(
-        n_neighbors=estimator.n_neighbors, algorithm=estimator.neighbors_algorithm, n_jobs=estimator.n_jobs
-    )
+    variant, k = parameters.pop("variant"), estimator.n_neighbors
+    search = NearestNeighbors(n_neighbors=k, algorithm=estimator.neighbors_algorithm, n_jobs=estimator.n_jobs)
     X = validate_data(estimator, X, dtype=float)
-    if estimator.n_neighbors >= X.shape[0]:
-        raise NotAvailable(f"n_neighbors={estimator.n_neighbors} needs more than {X.shape[0]} rows")
-    method = methods.LLE(**parameters).fit(X)
+    if k >= X.shape[0]:
+        raise NotAvailable(f"n_neighbors={k} needs more than {X.shape[0]} rows")
+    if variant == "standard":
+        method = methods.LLE(**parameters).fit(X)
+        embedding, loss = method.embedding_ / np.sqrt(X.shape[0]), method.loss_  # of unit length in scikit-learn
+    else:
+        embedding, loss = _variant_of_lle(variant, X, k, parameters)
     estimator.nbrs_ = search.fit(X)
-    estimator.embedding_ = method.embedding_ / np.sqrt(X.shape[0])  # of unit length in scikit-learn
-    estimator.reconstruction_error_ = method.loss_
-    estimator._n_features_out = estimator.embedding_.shape[1]
+    estimator.embedding_, estimator.reconstruction_error_ = embedding, loss
+    estimator._n_features_out = embedding.shape[1]
+
+
+def _variant_of_lle(variant: str, X: Array, k: int, parameters: dict[str, Any]) -> tuple[Array, float]:
+    """Return scikit-learn's map of a variant of LLE, and the sum of its eigenvalues.
+
+    scikit-learn's neighbourhoods do not include the point itself, its "hessian" takes all columns of a QR decomposition
+    instead of those of second derivatives, so that it is LTSA, and its "modified" always has the default of `reg`.
+    """
+    d, n = parameters["n_components"], X.shape[0]
+    if k < smallest_neighborhood(variant, d) or X.shape[1] < d:
+        raise NotAvailable(f"method={variant!r} needs more than {k} neighbours or {X.shape[1]} columns")
+    graph = make_input(X, "euclidean").neighbors(k, threads(parameters["n_jobs"]))[0]
+    with one_blas_thread():
+        name = "ltsa" if variant == "hessian" else variant
+        M = variant_matrix(name, X, graph.indices.reshape(n, k), d, REG)
+        eigenvalues, U = TraceQuotient(M, np.ones(n), M).solve(d)
+    return fix_signs(U) / np.sqrt(n), float(eigenvalues.sum())
 
 
 def spectral_embedding(estimator: Any, X: Any, y: Any = None) -> Any:
@@ -248,18 +270,3 @@ def _neighbor_weights(X: Array, k: int, n_threads: int) -> Any:
     D2, _ = make_input(X, "euclidean").neighbors(k - 1, n_threads)
     A = sparse.csr_matrix((np.ones(D2.nnz), D2.indices, D2.indptr), shape=(n, n)) + sparse.identity(n, format="csr")
     return (0.5 * (A + A.T)).tocsr()
-
-
-def _answer(module: str, path: str, method: str, answer: Any) -> Answer:
-    name = path.partition(".")[0]
-    return Answer(f"sklearn.manifold.{module}", path, f"sklearn.manifold.{name}", f"equipoise.{method}", answer)
-
-
-# Private methods are those that scikit-learn's public ones call after their checks, within set_output.
-ANSWERS = (
-    _answer("_t_sne", "TSNE._fit", "TSNE", tsne),
-    _answer("_mds", "MDS.fit_transform", "MDS", mds),
-    _answer("_isomap", "Isomap._fit_transform", "Isomap", isomap),
-    _answer("_locally_linear", "LocallyLinearEmbedding._fit_transform", "LLE", locally_linear_embedding),
-    _answer("_spectral_embedding", "SpectralEmbedding.fit", "LaplacianEigenmaps", spectral_embedding),
-)

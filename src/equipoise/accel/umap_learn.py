@@ -12,7 +12,6 @@ from .. import methods
 from .._types import Array
 from ..arrays.namespace import is_integer
 from ..engines.choose import NEGATIVE_SAMPLING
-from .answer import Answer
 from .calls import RECORD, NotAvailable
 from .translate import Convert, iterations, jobs, shown, translate
 
@@ -104,14 +103,3 @@ def _complete(estimator: Any) -> None:
     finally:
         vars(estimator).update(given)
     estimator.embedding_, estimator.transform = Y, place
-
-
-def _answer(method: str, answer: Any) -> Answer:
-    name = "umap.UMAP" if method == "fit" else f"umap.UMAP.{method}"
-    return Answer("umap.umap_", f"UMAP.{method}", name, "equipoise.UMAP", answer)
-
-
-ANSWERS = (
-    _answer("fit", fit),
-    *(_answer(name, use_original_state) for name in ("inverse_transform", "update", "__add__", "__sub__", "__mul__")),
-)

@@ -8,7 +8,6 @@ import time
 import warnings
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,21 @@ from .._plural import plural
 from .._warn import LeftOutWarning, UnfinishedWarning
 from ..arrays.namespace import is_auto
 from ..data import Dataset
-from ..data.read.selection import list_names
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from . import embed_ranks
 from .annotated_output import annotated_output
 from .console import Console
+from .data_lines import print_data
 from .geometry_option import as_option
 from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
-from .options import STDIN, add_data, add_verb
+from .options import add_data, add_verb
 from .outputs import add_outputs, choose_outputs, join_names, report_written, wants_page, writable
-from .read_table import Table, add_missing, read_table
+from .read_table import add_missing, read_for
 from .saved_model import save_model
 from .write_map import write_outputs
 
@@ -87,18 +86,13 @@ def run(args: argparse.Namespace) -> int:
     if args.ranks is not None:
         return embed_ranks.run(args, method, checkpoints)
     with progress.shown() as bars:
-        table = read_table(args, method.get_params().get("metric"), wants_page(args))
+        table = read_for(method, args, wants_page(args))
         dataset, preparation, columns = table.dataset, table.preparation, table.columns
-        if table.metric is not None:
-            method.set_params(metric=table.metric)
         outputs = replace(choose_outputs(args, dataset.name), details=table.details)
         into = annotated_output(args, outputs, method, dataset.X.shape[0], not preparation.is_identity)
         console = Console(sys.stderr if outputs.to_stdout else sys.stdout)
-        (n, D), kind = dataset.X.shape, type(method).__name__
-        console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
-        _print_columns(console, args, table)
-        if not preparation.is_identity:
-            console.print(f"preparation         {preparation}")
+        print_data(console, args, table, method, method.random_state)
+        n, kind = dataset.X.shape[0], type(method).__name__
         total = resolve(n) if (resolve := getattr(method, "resolve_n_iter", None)) else method.n_iter
         console.total = "" if is_auto(total) else f" of {total}"
         method.set_params(callbacks=checkpoints if bars else [console, *checkpoints])
@@ -133,24 +127,6 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"added               obsm['X_{into.name}'] to a copy of {args.data}")
     report_written([*outputs.files, *([] if args.save is None else [args.save])], console.print)
     return 0
-
-
-def _print_columns(console: Console, args: argparse.Namespace, table: Table) -> None:
-    """Print which columns of a file are embedded, what was done with the others, and hints."""
-    columns = table.columns
-    if columns and args.columns is None and is_file(args):
-        console.print(f"columns             {list_names(columns)}")
-        left_out = [name for name in table.dataset.extra if name not in columns and name not in table.mentioned]
-        if left_out:
-            console.print(f"not embedded        {list_names(left_out)}")
-    hints = [f"hint                {hint}" for hint in table.hints] if is_file(args) else []
-    for note in (*table.notes, *table.details.notes, *hints):
-        console.print(note)
-
-
-def is_file(args: argparse.Namespace) -> bool:
-    """Return whether the data are read from a file or from standard input, not bundled."""
-    return args.data == STDIN or Path(args.data).is_file()
 
 
 def read_checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:

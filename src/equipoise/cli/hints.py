@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from .._cells import is_missing, is_number
+from .._names import quote
 from .._types import Array
 from ..data import Dataset
 from ..data.dominance import dominant_column
-from ..data.read.selection import quote
 from ..mixed.row_numbers import numbers_rows
 
 SAMPLE = 1000  # cells of a column that are checked

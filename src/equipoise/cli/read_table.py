@@ -78,6 +78,14 @@ def read_table(args: argparse.Namespace, metric: Any, for_page: bool = False) ->
     return _numeric_table(args, source, missing, metric, for_page)
 
 
+def read_for(method: Any, args: argparse.Namespace, for_page: bool = False) -> Table:
+    """Read and prepare the data for a method, and set its metric to the one that --missing requires."""
+    table = read_table(args, method.get_params().get("metric"), for_page)
+    if table.metric is not None:
+        method.set_params(metric=table.metric)
+    return table
+
+
 def _drop(source: Dataset) -> tuple[Dataset, tuple[str, ...]]:
     """Return a data set without the rows that have a gap, and a line that says how many these are."""
     source, text = drop_incomplete_rows(source)
@@ -130,9 +138,9 @@ def _keep(args: argparse.Namespace, dataset: Dataset) -> Dataset:
     """Return a data set that also has the columns of --keep among those that are copied into the map."""
     names = getattr(args, "keep", None)
     if names is None or not is_frame_of_columns(dataset.X):
-        return keep_columns(dataset, names)
+        return keep_columns(dataset, names, args.data)
     chosen = dataset.columns if list(names) == ["all"] else [name for name in names if name not in dataset.extra]
-    Selection(tuple(chosen)).check(dataset.columns, dataset.name)
+    Selection(tuple(chosen)).check(dataset.columns, args.data)
     return replace(dataset, extra={**side_columns(dataset.X, chosen), **dataset.extra})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any
 from ..data import check_map_path, write_map
 from ..evaluate.stability import stability
 from ..progress import shown
-from .console import WIDTH
+from .console import WIDTH, Console
+from .data_lines import print_data
 from .map_files import class_names
 from .method_options import SEED, add_parameters, given_parameters, make_method
 from .option_values import integer, number
 from .options import add_data, add_verb
 from .outputs import report_written, writable
 from .pictures import add_figure, save_figure
-from .read_table import read_table
+from .read_table import add_missing, read_for
 
 EXAMPLES = """\
   equipoise stability iris
@@ -31,6 +33,7 @@ def add(verbs: Any, method: str) -> None:
     line = "run a method several times and measure how far each point moves"
     verb = add_verb(verbs, "stability", line, "DATA [options]", EXAMPLES, run)
     add_data(verb)
+    add_missing(verb)
     group = verb.add_argument_group("runs")
     group.add_argument("--runs", type=integer, default=8, metavar="N", help="number of runs (default: 8)")
     group.add_argument(
@@ -59,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
     given = given_parameters(args)
     seed = given.pop("random_state", SEED)
     method = make_method(args, given)
-    dataset = read_table(args, method.get_params().get("metric")).dataset
+    table = read_for(method, args)
+    dataset = table.dataset
+    print_data(Console(sys.stdout), args, table, method, seed)
     options = {"runs": args.runs, "subsample": args.subsample, "noise": args.noise, "k": args.k}
     with shown():
         result = stability(method, dataset.X, random_state=seed, **options)

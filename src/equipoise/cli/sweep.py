@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from typing import Any
 
+from sklearn.base import clone
+
 from ..evaluate.sweep import sweep
 from ..progress import shown
-from .console import WIDTH
+from .console import WIDTH, Console
+from .data_lines import print_data
 from .map_files import class_names
 from .method_options import SEED, add_parameters, given_parameters, make_method
 from .option_values import integer
 from .options import add_data, add_verb
 from .outputs import report_written
 from .pictures import add_figure, save_figure
-from .read_table import read_table
+from .read_table import add_missing, read_for
 
 EXAMPLES = """\
   equipoise sweep iris --perplexity 50 15 5
@@ -27,6 +31,7 @@ def add(verbs: Any, method: str) -> None:
     line = "run a method at several values of one or two parameters, with scores and advice"
     verb = add_verb(verbs, "sweep", line, "DATA --PARAMETER VALUE VALUE … [options]", EXAMPLES, run)
     add_data(verb)
+    add_missing(verb)
     verb.add_argument("--k", type=integer, default=10, metavar="N", help="neighbours for the scores (default: 10)")
     add_figure(verb)
     add_parameters(verb, method, several=True)
@@ -43,7 +48,12 @@ def run(args: argparse.Namespace) -> int:
             " seed and for each other parameter"
         )
     method = make_method(args, {name: several[0] for name, several in given.items() if name not in values})
-    dataset = read_table(args, method.get_params().get("metric")).dataset
+    for name, several in values.items():
+        for value in several:
+            clone(method).set_params(**{name: value}).check_parameters()
+    table = read_for(method, args)
+    dataset = table.dataset
+    print_data(Console(sys.stdout), args, table, method, seed)
     labels = class_names(dataset)
     with shown():
         result = sweep(method, dataset.X, values, labels, k=args.k, random_state=seed)

@@ -21,11 +21,13 @@ from ..affinities.feature_kernels import (
     kernel_input,
     new_feature_weights,
 )
+from ..affinities.local_geometry import VARIANTS, smallest_neighborhood, variant_matrix
 from ..arrays.csr import entry_rows, make_csr, on_host, symmetrized
 from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
 from ..geometry import Orthonormal
 from ..inputs import Input, make_input
+from ..inputs.make import check_affinity_name
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..linalg.laplacian import normalized_laplacian
 from ..memory import require_memory_for_pairs
@@ -75,11 +77,16 @@ class LLE(ClassicalEmbedding):
         other than "rbf" and those of `kernels` need the kernel of all pairs.
     gamma : float, optional
         The factor γ of the kernel; 1/D by default, or 1 for a kernel of `kernels`.
+    variant : {"standard", "modified", "hessian", "ltsa"}, default="standard"
+        What the map preserves of each neighbourhood, which defines M (docs/classical.md): its weights; several weight
+        vectors ("modified"; Zhang & Wang 2007); all functions with zero second derivatives ("hessian"; Donoho & Grimes
+        2003); its principal components ("ltsa", local tangent space alignment; Zhang & Zha 2004). Variants other than
+        "standard" need a table, without a kernel or an engine; "hessian" needs at least d(d + 3)/2 neighbours.
 
     Further attributes
     ------------------
-    weights_ : csr_matrix of shape (n, n)
-        The weights W.
+    weights_ : csr_matrix of shape (n, n), or None
+        The weights W; None for variants other than "standard".
     affinities_ : csr_matrix of shape (n, n)
         The matrix M.
     """
@@ -89,6 +96,7 @@ class LLE(ClassicalEmbedding):
     metric: Any = "euclidean"
     kernel: DataKernel = "linear"
     gamma: float | None = None
+    variant: str = "standard"
     tol: float = 1e-9
 
     def check_parameters(self) -> None:
@@ -96,6 +104,10 @@ class LLE(ClassicalEmbedding):
         if not is_positive(self.reg):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
         check_feature_kernel(self.kernel, self.gamma)
+        if self.variant not in VARIANTS:
+            raise ValueError(f"unknown variant {self.variant!r}; choose from {', '.join(VARIANTS)}")
+        if self.variant != "standard" and not is_linear(self.kernel):
+            raise ValueError(f'variant={self.variant!r} needs kernel="linear"')
 
     def _kernel_model(self, X: Any) -> Model:
         """Return the model of kernel LLE."""
@@ -110,10 +122,9 @@ class LLE(ClassicalEmbedding):
         stage("weights")
         features = FeatureKernel(data, self.kernel, self.gamma)
         self.weights_, recall = feature_weights(features, self._k, float(self.reg), self._n_threads())
-        return self._model_of_weights(data, recall)
+        return self._model_of_matrix(data, lle.lle_matrix(self.weights_), recall)
 
-    def _model_of_weights(self, data: Input, recall: float) -> Model:
-        M = lle.lle_matrix(self.weights_)
+    def _model_of_matrix(self, data: Input, M: Matrix, recall: float) -> Model:
         objective = TraceQuotient(M, np.ones(data.n), M)
         _warn_disconnected("LLE", objective.components)
         return Model(data, objective, Orthonormal(objective.root), recall)
@@ -134,9 +145,38 @@ class LLE(ClassicalEmbedding):
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         self._require_memory_for_pairs(data)
+        self._check_variant(X, data)
         near, recall = data.neighbors(self._k, self._n_threads())
-        self.weights_ = self._weights(data, near.indices.reshape(data.n, self._k))
-        return self._model_of_weights(data, recall)
+        neighbors = near.indices.reshape(data.n, self._k)
+        if self.variant != "standard":
+            self.weights_ = None
+            return self._model_of_matrix(data, self._variant_matrix(data, neighbors), recall)
+        self.weights_ = self._weights(data, neighbors)
+        return self._model_of_matrix(data, lle.lle_matrix(self.weights_), recall)
+
+    def _check_variant(self, X: Any, data: Input) -> None:
+        """Raise ValueError if a variant cannot be computed from X, or needs more neighbours or columns."""
+        if self.variant == "standard":
+            return
+        label, d = f"variant={self.variant!r}", self.n_components
+        if self._device(X) is not None:
+            raise ValueError(f'LLE with {label} does not support engine="torch"; use engine="auto" with device="cpu"')
+        if data.coordinates is None:
+            raise ValueError(f"{label} needs a table (n, D), because it uses coordinates; X has distances only")
+        self._check_dimension(data.coordinates.shape[1], f"{label} and {data.coordinates.shape[1]} columns")
+        own = self.variant != "modified"
+        if self._k < (fewest := smallest_neighborhood(self.variant, d) - own):
+            raise ValueError(
+                f"n_neighbors={self._k} is too small for {label} and {d} components; use at least {fewest}"
+            )
+
+    def _variant_matrix(self, data: Input, neighbors: Array) -> Matrix:
+        """Return M of a variant; the neighbourhoods of "hessian" and "ltsa" include the point itself."""
+        stage("local geometry")
+        if self.variant != "modified":  # a point that is nobody's neighbour would not appear in M
+            neighbors = np.column_stack([np.arange(data.n), neighbors])
+        table = data.scaled(data.coordinates)
+        return variant_matrix(self.variant, table, neighbors, self.n_components, float(self.reg))
 
     @staticmethod
     def _require_memory_for_pairs(data: Input) -> None:
@@ -212,6 +252,10 @@ class LaplacianEigenmaps(ClassicalEmbedding):
     affinity: str = "uniform"
     metric: Any = "euclidean"
     tol: float = 1e-9
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_affinity_name(self.affinity)
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         data = make_input(X, self.metric, None, self.affinity, device=self._device(X))

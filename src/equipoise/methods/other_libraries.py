@@ -56,6 +56,7 @@ PARAMETERS: dict[str, dict[str, str | None]] = {
         "random_state": "random_state",
         "n_neighbors": "n_neighbors",
         "reg": "reg",
+        "method": "variant",
         "eigen_solver": "solver",
         "tol": None,
         "max_iter": None,

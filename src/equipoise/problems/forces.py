@@ -42,7 +42,7 @@ class Problem(ABC):
         Why the last `optimize` ended: "n_iter", "min_grad_norm", "min_loss_change", "remaining_gain" or "callback".
     remaining_gain : float
         Estimate of how much further iterations would lower the loss at most, as a fraction of the loss (docs/math.md,
-        section 10); NaN if there are too few evaluations of the loss.
+        eq. (R1)); infinite after too few iterations to tell, and NaN after none.
     """
 
     Y0: Any
