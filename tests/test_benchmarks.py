@@ -1,17 +1,17 @@
 """The scores used by the benchmarks are correct, and the results pages are rendered from the raw numbers alone."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
+from support.source_tree import ROOT, needs
 
 from equipoise.kernels import RegularizedPowerLaw, StudentT
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution")
+BENCHMARKS = ROOT / "benchmarks"
+pytestmark = needs("benchmarks")
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from support.distribution import MAX_BYTES, check_sdist, check_wheel
+from support.source_tree import ROOT, needs
 
-ROOT = Path(__file__).parents[1]
+clone = needs(".git")  # without it, the list of files would not follow .gitignore
 WHEEL = ["equipoise/__init__.py", "equipoise/py.typed", "equipoise/views/page.html", "equipoise/_core.pyi"]
 WHEEL += ["equipoise/_core.cpython-311-x86_64-linux-gnu.so", "equipoise-0.1.0.dist-info/METADATA"]
-SOURCES = ROOT / ".git"  # a source distribution has none: built from there, its file list would not follow .gitignore
 
 
 def write_wheel(path, names, size=10):
@@ -38,8 +38,6 @@ def build(hook, folder, settings="None"):
 @pytest.fixture
 def backend():
     pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
-    if not SOURCES.exists():
-        pytest.skip("not a clone of the repository")
 
 
 def test_wheel_with_only_the_package_is_accepted(tmp_path):
@@ -74,6 +72,7 @@ def test_wheel_needs_one_compiled_core_and_a_bounded_size(tmp_path):
         check_wheel(write_wheel(tmp_path / "c.whl", WHEEL, MAX_BYTES // len(WHEEL)))
 
 
+@clone
 @pytest.mark.slow
 def test_sdist_holds_sources_and_no_build_products(tmp_path, backend):
     path = build("build_sdist", tmp_path)
@@ -84,6 +83,7 @@ def test_sdist_holds_sources_and_no_build_products(tmp_path, backend):
     assert {source.relative_to(ROOT).as_posix() for source in sources} <= packed
 
 
+@clone
 @pytest.mark.slow
 def test_wheel_packs_every_file_of_the_package(tmp_path, backend):
     without_core = {"wheel.cmake": "false", "wheel.py-api": ""}  # which takes minutes to compile
@@ -124,6 +124,7 @@ def cmake():
         pytest.skip(f"{', '.join(missing)} not found")
 
 
+@needs("CMakeLists.txt")
 @pytest.mark.parametrize("compiler", ["missing-g++", "false"])
 def test_missing_or_broken_compiler_is_named_with_a_remedy(tmp_path, cmake, compiler):
     path = shutil.which(compiler) or tmp_path / compiler
@@ -132,6 +133,7 @@ def test_missing_or_broken_compiler_is_named_with_a_remedy(tmp_path, cmake, comp
         assert part in output
 
 
+@needs("CMakeLists.txt")
 @pytest.mark.slow
 def test_old_compiler_is_named_with_a_remedy(tmp_path, cmake):
     compiler = tmp_path / "old-g++"  # g++, but no vector extensions: those came with version 12

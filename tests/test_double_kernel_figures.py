@@ -2,18 +2,18 @@
 
 import zipfile
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from support.shared_data import SHARED
+from support.source_tree import ROOT, needs
 
 import equipoise as eq
 from equipoise.evaluate import preservation_ratio
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution")
+BENCHMARKS = ROOT / "benchmarks"
+pytestmark = needs("benchmarks")
 SIZES = {  # rows, columns and classes in appendix B.1, at most 1000 rows
     "usps": (1000, 256, 10),
     "ionosphere": (351, 34, 2),

@@ -3,14 +3,15 @@
 import re
 import runpy
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from support.shared_data import SHARED
+from support.source_tree import ROOT, needs
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = ROOT / "examples"
+pytestmark = needs("examples", "docs")
 HORSE = SHARED / "mesh_horse.npz"
 PICTURES = {
     "alpha.py": ["alpha.png"],

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from support.equations import ELSEWHERE
+from support.source_tree import ROOT, needs
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "math.md"
-pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not in the source distribution")
+pytestmark = needs("docs", "src")
 
 
 @pytest.mark.parametrize("name", sorted(set(ELSEWHERE.values())))

@@ -7,7 +7,6 @@ Formulas of sections without numbers are in test_math_sections.py.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from scipy.stats import spearmanr
 from sklearn.isotonic import IsotonicRegression
 from support.cases import differences, to_dense
 from support.equations import ELSEWHERE
+from support.source_tree import ROOT, needs
 
 import equipoise as eq
 from equipoise import divergences, kernels
@@ -28,9 +28,8 @@ from equipoise.linalg.gram import Inner
 from equipoise.linalg.landmark_choice import FromDistances, ridge_leverage
 from equipoise.objectives import GramLoss
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "math.md"
-pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not in the source distribution")
+pytestmark = needs("docs")
 
 N = 24
 RNG = np.random.default_rng(0)

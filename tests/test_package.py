@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.source_tree import ROOT, needs
 
 import equipoise
 from equipoise import _core
 
-ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 MATH = ROOT / "docs" / "math.md"
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "generated" not in page.parts]
@@ -30,6 +30,7 @@ def project_files():
             yield path
 
 
+@needs("CITATION.cff", "CHANGELOG.md", "CMakeLists.txt")
 def test_version_is_defined_once():
     assert re.fullmatch(r"\d+\.\d+\.\d+", equipoise.__version__)
     assert importlib.metadata.version("equipoise") == equipoise.__version__
@@ -64,17 +65,19 @@ def test_import_loads_no_heavy_package():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@needs("README.md")
 def test_readme_shows_the_two_commands():
     blocks = re.findall(r"```sh\n(.*?)\n```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert tuple(block for block in blocks if block.startswith("pip install")) == COMMANDS
 
 
-@pytest.mark.skipif(not (ROOT / ".ci" / "run").exists(), reason="a source distribution has no .ci")
+@needs(".ci")
 def test_ci_runs_the_readme_commands():
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert set(COMMANDS) <= set(lines)
 
 
+@needs("README.md")
 def test_readme_python_blocks_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -85,6 +88,7 @@ def test_readme_python_blocks_run(tmp_path, monkeypatch):
     assert (tmp_path / "map.png").stat().st_size > 10_000 and (tmp_path / "digits.eqz").exists()
 
 
+@needs("README.md", "docs")
 @pytest.mark.parametrize(
     "page", [README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *PAGES], ids=lambda page: page.name
 )
@@ -94,6 +98,7 @@ def test_links_are_valid(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
+@needs("docs", "src")
 def test_cited_equations_exist_in_math_md():
     text = MATH.read_text(encoding="utf-8")
     equations, sections = set(re.findall(r"\\tag\{(.+?)\}", text)), set(re.findall(r"^## (\d+)\.", text, re.MULTILINE))

@@ -1,19 +1,16 @@
 """The command that reproduces the papers' tables and figures runs on the digits data, with plausible numbers."""
 
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from support.shared_data import SHARED
+from support.source_tree import ROOT, needs
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 FACES = SHARED / "olivetti_faces.npz"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution"),
-]
+pytestmark = [pytest.mark.slow, needs("benchmarks")]
 PICTURES = [*(f"fig{number}.png" for number in range(3, 18)), "program.png", "002_fig2.png", "002_fig3.png"]
 TORCH = find_spec("torch") is not None
 PICTURES += ["002_fig7.png"] * TORCH

@@ -2,11 +2,11 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
+from support.source_tree import ROOT, skip_module_without
 
-ROOT = Path(__file__).parents[1]
+skip_module_without("README.md", "benchmarks/results")
 RESULTS = ROOT / "benchmarks" / "results"
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="benchmarks are not in the source distribution")
 TIME, MEMORY = "total, s (range)", "peak memory, MB (of it the fit)"

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from support.source_tree import ROOT, needs
 
 from equipoise import _core
 
@@ -18,11 +19,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 GIL = not sysconfig.get_config_var("Py_GIL_DISABLED")
 PYTHON = f"cp3{sys.version_info.minor}"
-clone = pytest.mark.skipif(not (ROOT / ".github").exists(), reason="a source distribution has no .github")
+clone = needs(".github")
 
 
 def read_yaml(path):
@@ -73,6 +73,7 @@ def test_wheels_of_the_stable_abi_begin_with_the_python_that_builds_them():
     assert "cp312-*" in PYPROJECT["tool"]["cibuildwheel"]["build"]
 
 
+@needs("CMakeLists.txt")
 def test_core_is_compiled_for_the_stable_abi_and_for_threads_without_the_gil():
     text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
     (options,) = re.findall(r"nanobind_add_module\(_core ([^$]*)", text)

@@ -4,15 +4,16 @@ import importlib
 import json
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.source_tree import ROOT, skip_module_without
 
 import equipoise
 from equipoise import methods
 
-DOCS = Path(__file__).parents[1] / "docs"
+skip_module_without("docs", "README.md")
+DOCS = ROOT / "docs"
 RUN = [page for folder in ("start", "howto", "migration") for page in sorted((DOCS / folder).glob("*.md"))]
 RUN += sorted(DOCS.glob("geometry.md"))
 
@@ -46,7 +47,6 @@ def test_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
             exec(compile("\n" * line + block, str(page), "exec"), namespace)
 
 
-@pytest.mark.skipif(not RUN, reason="the documentation is not in the source distribution")
 def test_errors_in_the_guide_to_geometries_are_those_raised():
     text, X = (DOCS / "geometry.md").read_text(encoding="utf-8"), np.random.default_rng(0).normal(size=(60, 5))
     torus = {"geometry": "torus"}

@@ -2,13 +2,13 @@
 
 import importlib
 import re
-from pathlib import Path
 
 import pytest
+from support.source_tree import ROOT, needs, skip_module_without
 
 import equipoise
 
-ROOT = Path(__file__).parents[1]
+skip_module_without("docs", "examples")
 PAGE = ROOT / "docs" / "sources.md"
 ITEMS = ROOT.parent / "shared" / "design" / "SEEDS.md"
 SIZES = {"000": 46, "001": 65, "002": 46}  # items of each source
@@ -130,7 +130,7 @@ def test_examples_are_run_by_the_tests():
         assert f'run_example("{name}"' in tested, name
 
 
-@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="benchmarks are not in the source distribution")
+@needs("benchmarks")
 def test_benchmarks_are_run_by_the_tests():
     sections = set(
         re.findall(r'^    "(\w+)": \w+,$', (ROOT / "benchmarks/papers/run.py").read_text(encoding="utf-8"), re.M)

@@ -66,7 +66,7 @@ def test_bundled_data_principal_components_and_plots(tmp_path, capfd):
 def test_zarr_is_read_and_written_in_blocks(tmp_path, table):
     zarr = pytest.importorskip("zarr")
     X = np.load(table)
-    rows = zarr.create_array(str(tmp_path / "X.zarr"), shape=X.shape, chunks=(500, 64), dtype=X.dtype)
+    rows = zarr.open_array(str(tmp_path / "X.zarr"), mode="w", shape=X.shape, chunks=(500, 64), dtype=X.dtype)
     rows[:] = X
     assert embed(tmp_path / "X.zarr", "--ranks", 2, *SMALL, "--out", tmp_path / "map.zarr") == 0
     assert embed(table, "--ranks", 1, *SMALL, "--out", tmp_path / "map.npy") == 0

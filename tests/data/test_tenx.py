@@ -91,9 +91,8 @@ def test_transposed_csv_exchanges_names(tmp_path):
     assert found.columns == tuple(IDS) and list(found.ids) == BARCODES[:3]
     (tmp_path / "kinds.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n")
     for options in ({}, {"label": "kind"}):
-        assert_read_raises(
-            tmp_path / "kinds.csv", "cannot be transposed with the columns 'kind'", transpose=True, **options
-        )
+        message = r"cannot be transposed with the columns 'kind', .* as in id='kind' \(--id kind\), and remove other"
+        assert_read_raises(tmp_path / "kinds.csv", message, transpose=True, **options)
 
 
 def write_h5(path, *, version=3, indptr=None, groups=("matrix",)):

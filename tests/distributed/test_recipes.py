@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.source_tree import ROOT, needs
 
 from equipoise.distributed import SingleProcess
 from equipoise.distributed.launch import free_port
@@ -25,13 +26,9 @@ VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "200",  # the tests share the machine with others
 }
-GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "clusters.md"
+GUIDE = ROOT / "docs" / "howto" / "clusters.md"
 pytest.importorskip("torch", reason="PyTorch is not installed")
-pytestmark = [
-    pytest.mark.ranks,
-    pytest.mark.slow,
-    pytest.mark.skipif(not GUIDE.exists(), reason="the guide is not in the source distribution"),
-]
+pytestmark = [pytest.mark.ranks, pytest.mark.slow, needs("docs")]
 
 
 def block(heading: str, language: str = "py") -> str:

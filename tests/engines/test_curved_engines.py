@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from support.cases import KERNELS, UserKernel, relative_error
+from support.cases import KERNELS, UserKernel, relative_error, without_diagonal
 
 from equipoise import _core
 from equipoise.engines import Exact, Reference, choose_engine, make_engine
@@ -35,12 +35,8 @@ def points(pairs, rng, n=N, scale=1.0):
 
 
 def weights(rng, n=N):
-    A = sparse.random(n, n, 26 / n, format="csr", rng=np.random.default_rng(1))
-    A = sparse.csr_matrix(A + A.T)
-    A.setdiag(0)
-    A.eliminate_zeros()
-    A.sort_indices()
-    return A
+    A = sparse.random(n, n, 26 / n, format="csr", random_state=np.random.default_rng(1))
+    return without_diagonal(A + A.T)
 
 
 @pytest.mark.parametrize("pairs", SPACES, ids=str)

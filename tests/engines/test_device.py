@@ -48,7 +48,7 @@ def cloud():
 def sparse_matrix(n=60, per_row=5, seed=0):
     """Return a sparse matrix with an empty diagonal and one empty row."""
     rng = np.random.default_rng(seed)
-    A = sparse.random(n, n, per_row / n, format="lil", dtype=np.float32, rng=rng)
+    A = sparse.random(n, n, per_row / n, format="lil", dtype=np.float32, random_state=rng)
     A.setdiag(0)
     A[7] = 0
     A = sparse.csr_matrix(A)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from support.cases import UserKernel
+from support.cases import UserKernel, without_diagonal
 from support.core_calls import step_calls
 
 import equipoise as eq
@@ -34,10 +34,7 @@ def affinities(n, seed=0):
     rng = np.random.default_rng(seed)
     rows, columns = np.repeat(np.arange(n), 5), rng.integers(n, size=5 * n)
     P = sparse.csr_matrix((rng.uniform(0.5, 1.0, 5 * n), (rows, columns)), shape=(n, n))
-    P = P + P.T
-    P.setdiag(0)
-    P.eliminate_zeros()
-    P.sort_indices()
+    P = without_diagonal(P + P.T)
     return (P / P.sum()).astype(np.float32).tocsr()
 
 

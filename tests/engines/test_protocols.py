@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 import pytest
 from scipy import sparse
+from support.cases import without_diagonal
 
 from equipoise import _core
 from equipoise.arrays.csr import is_on_device
@@ -56,9 +57,7 @@ def members(protocol):
 
 
 def graph(seed=0):
-    A = sparse.random(N, N, 0.2, format="csr", dtype=np.float32, random_state=seed)
-    A.setdiag(0)
-    A.eliminate_zeros()
+    A = without_diagonal(sparse.random(N, N, 0.2, format="csr", dtype=np.float32, random_state=seed))
     return A / A.sum()
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from support.cases import KERNELS, UserKernel, norm_error, relative_error, unequal_digits
+from support.cases import KERNELS, UserKernel, norm_error, relative_error, unequal_digits, without_diagonal
 
 import equipoise as eq
 from equipoise.affinities import perplexity as affinities
@@ -41,10 +41,8 @@ def engine(tol=TOL):
 
 
 def graph(rng, n):
-    A = sparse.random(n, n, 12 / n, format="csr", dtype=np.float32, rng=rng)
-    A.setdiag(0)
-    A.eliminate_zeros()
-    return A
+    A = sparse.random(n, n, 12 / n, format="csr", dtype=np.float32, random_state=rng)
+    return without_diagonal(A)
 
 
 @ANY_KERNEL

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
-from support.cases import correlations
+from support.cases import correlations, without_diagonal
 
 import equipoise as eq
 from equipoise.initialize import spectral as module
@@ -62,8 +62,7 @@ def blocks(sizes):
     i = np.arange(len(labels))
     pairs = [(i, first + (i - first + step) % m) for step in (1, 2, 5, 40)]
     W = sparse.coo_matrix((np.ones(4 * len(i)), np.hstack(pairs)), shape=(len(i), len(i))).tocsr()
-    W.setdiag(0)
-    W.eliminate_zeros()
+    W = without_diagonal(W)
     return sparse.csr_matrix(W + W.T), labels
 
 

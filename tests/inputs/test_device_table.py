@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from support.cases import unequal_digits
 from support.on_torch import BRIEF, brief
+from support.source_tree import ROOT, needs
 
 import equipoise as eq
 from equipoise.arrays import csr
@@ -384,8 +384,9 @@ def test_spectral_and_random_init_match_the_cpu_loss(digits):
 
 
 @pytest.mark.slow
+@needs("docs")
 def test_gpu_guide_runs():
-    page, namespace = Path(__file__).parents[2] / "docs" / "gpu.md", {}
+    page, namespace = ROOT / "docs" / "gpu.md", {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
         exec(compile(code, str(page), "exec"), namespace)
     assert isinstance(namespace["Y"], torch.Tensor)

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
+from support.cases import without_diagonal
 from support.command_line import embed
 
 import equipoise as eq
@@ -96,9 +97,7 @@ def test_affinities_are_those_of_other_methods(digits):
 
 @pytest.mark.parametrize("engine", ["exact", "grid", "negative_sampling"])
 def test_precomputed_affinities_are_symmetrised_and_not_scaled(rng, engine):
-    A = sparse.random(60, 60, 0.1, format="csr", random_state=0)
-    A.setdiag(0)
-    A.eliminate_zeros()
+    A = without_diagonal(sparse.random(60, 60, 0.1, format="csr", random_state=0))
     for given in (A, A.toarray()):
         method = eq.PairEmbedding(affinity="precomputed", engine=engine, random_state=0, n_iter=20).fit(given)
         K = method.affinities_

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from support.parametric_cases import LABELS, METHODS, X, small
+from support.source_tree import ROOT, needs
 
 import equipoise as eq
 from equipoise.kernels import Kernel
@@ -181,8 +181,9 @@ def test_parametric_follows_the_scikit_learn_interface():
     assert np.array_equal(clone(encoder).fit_transform(X), fitted.embedding_)
 
 
+@needs("docs")
 def test_code_of_the_parametric_guide_runs():
-    page = Path(__file__).parents[2] / "docs" / "parametric.md"
+    page = ROOT / "docs" / "parametric.md"
     namespace = {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)[:3]:
         exec(code.replace("random_state=0", "random_state=0, epochs=1"), namespace)

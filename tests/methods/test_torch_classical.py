@@ -340,7 +340,7 @@ def test_eigenmap_solves_the_laplacian_eigenproblem(digits):
 def test_is_connected_matches_scipy():
     rng = np.random.default_rng(0)
     for density in (0.002, 0.004, 0.008, 0.02):
-        A = sparse.random(400, 400, density, format="csr", dtype=np.float32, rng=rng)
+        A = sparse.random(400, 400, density, format="csr", dtype=np.float32, random_state=rng)
         A = (A + A.T).tocsr()
         assert is_connected(Rows.of(A, torch.device("cpu"))) == (connected_components(A)[0] == 1)
     chain = rng.permutation(400)

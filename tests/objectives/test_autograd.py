@@ -6,12 +6,12 @@ import pickle
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.cases import KERNELS, UserKernel, differences
+from support.source_tree import ROOT, needs
 
 import equipoise as eq
 from equipoise.arrays import memory_limits as room
@@ -361,8 +361,9 @@ def test_physical_memory_is_infinite_where_unknown(monkeypatch, tmp_path):
     assert room.physical_memory() == np.inf
 
 
+@needs("docs")
 def test_autograd_guide_runs():
-    page = Path(__file__).parents[2] / "docs" / "autograd.md"
+    page = ROOT / "docs" / "autograd.md"
     namespace = {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
         exec(code, namespace)

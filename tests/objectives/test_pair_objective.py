@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from support.cases import differences, relative_error
+from support.cases import differences, relative_error, without_diagonal
 
 import equipoise as eq
 from equipoise.engines import Exact, Grid, Reference, Sampled
@@ -26,11 +26,8 @@ NEGATIVES = pytest.mark.parametrize("negatives", [None, 3.0])
 
 @pytest.fixture
 def K():
-    A = sparse.random(N, N, 0.3, format="csr", random_state=0)
-    A.setdiag(0)
-    A = A.maximum(A.T)
-    A.eliminate_zeros()
-    return A.tocsr()
+    A = without_diagonal(sparse.random(N, N, 0.3, format="csr", random_state=0))
+    return A.maximum(A.T).tocsr()
 
 
 @pytest.fixture
@@ -79,8 +76,7 @@ def test_stiffness_is_the_largest_slope_of_each_pair(K, Y, loss, kernel):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_engines_agree_with_reference(rng, engine, loss, negatives):
     n = 300
-    K = sparse.random(n, n, 0.05, format="csr", dtype=np.float32, random_state=1)
-    K.setdiag(0)
+    K = without_diagonal(sparse.random(n, n, 0.05, format="csr", dtype=np.float32, random_state=1))
     K = K.maximum(K.T).tocsr()
     Y = (8 * rng.random((n, 2))).astype(np.float32)
     objective = PairObjective(K, StudentT(), loss, negatives)

@@ -2,19 +2,19 @@
 
 import runpy
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
+from support.source_tree import ROOT, needs
 
 import equipoise as eq
 from equipoise.procrustes import disagreement
 from equipoise.spaces import ParallelTransport
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "unfolding.py"
+EXAMPLE = ROOT / "examples" / "unfolding.py"
 
 
 def roll_with_hole(n):
@@ -68,6 +68,7 @@ def test_flat_sheets_in_space_are_exact():
     assert_allclose(space.distances_from((flat[:3] + 0.01) @ axes + 3), cdist(flat[:3] + 0.01, flat), atol=1e-9)
 
 
+@needs("examples")
 def test_a_hole_distorts_isomap_but_not_parallel_transport():
     X, sheet = roll_with_hole(1000)
     truth, space = cdist(sheet, sheet), ParallelTransport(X, 2, 10)
@@ -80,6 +81,7 @@ def test_a_hole_distorts_isomap_but_not_parallel_transport():
     assert disagreement(unrolled, sheet) < 0.02 < 0.08 < disagreement(isomap, sheet)
 
 
+@needs("examples")
 def test_new_points_and_blocks():
     X, sheet = roll_with_hole(1000)
     space = ParallelTransport(X[:-30], 2, 10)

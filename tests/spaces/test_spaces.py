@@ -2,7 +2,6 @@
 
 import re
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
 from support.cases import changed
+from support.source_tree import ROOT, needs
 
 from equipoise.neighbors.search import nearest_neighbors
 from equipoise.spaces import (
@@ -30,7 +30,7 @@ from equipoise.spaces import (
     farthest_points,
 )
 
-GUIDE = Path(__file__).parents[2] / "docs" / "spaces.md"
+GUIDE = ROOT / "docs" / "spaces.md"
 X = np.random.default_rng(0).normal(size=(40, 3))
 UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
 SPACES = (
@@ -268,6 +268,7 @@ def test_farthest_points_are_greedy_and_return_distances():
     np.testing.assert_array_equal(farthest_points(space, 12, random_state=3)[0], points)
 
 
+@needs("docs")
 def test_spaces_guide_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
     namespace = {}

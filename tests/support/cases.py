@@ -99,6 +99,13 @@ def to_dense(A):
     return A.toarray() if sparse.issparse(A) else A
 
 
+def without_diagonal(A):
+    """Return a sparse matrix in CSR without its diagonal. SciPy before 1.13 warns when `setdiag` adds entries."""
+    A = sparse.coo_matrix(A)
+    kept = A.row != A.col
+    return sparse.csr_matrix((A.data[kept], (A.row[kept], A.col[kept])), shape=A.shape)
+
+
 def clump(rng, n, width, reach):
     """Return n points: a clump of this width, and eight points out of a thousand up to `reach` away from it.
 

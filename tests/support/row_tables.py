@@ -90,10 +90,10 @@ def _zarr(rest: str, X: np.ndarray, folder: Path) -> Any:
     if rest in ("", "object"):
         path = write_zarr(folder / "t.zarr", X)
         return zarr.open(str(path), mode="r") if rest else path
-    group = zarr.open_group(str(folder / "g.zarr"), mode="w")
+    zarr.open_group(str(folder / "g.zarr"), mode="w")
     write_zarr(folder / "g.zarr" / "vectors", X)
     if rest == "group":
-        group.create_array("other", shape=(3, 2), dtype="float32")
+        write_zarr(folder / "g.zarr" / "other", X[:3, :2])
     return folder / "g.zarr"
 
 

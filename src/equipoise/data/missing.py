@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._names import list_names
 from .._plural import plural
 from .._types import Array
 from ..mixed.frame import WORDS, Column, make_column, read_columns
-from ..mixed.gaps import describe_gaps, list_some
+from ..mixed.gaps import describe_gaps
 from .dataset import Dataset
 
 
@@ -45,7 +46,7 @@ def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     chosen = [column.name for column in numbers]
     extra = {**dataset.extra, **{column.name: _side_values(column) for column in read if column.name not in chosen}}
     reasons = {"not numbers": [column.name for column in others], "empty": empty}
-    text = ", ".join(f"{list_some(names)} ({reason})" for reason, names in reasons.items() if names)
+    text = ", ".join(f"{list_names(names)} ({reason})" for reason, names in reasons.items() if names)
     return replace(dataset, X=X, columns=tuple(chosen), extra=extra), text
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._names import list_names, suggest_column
 from .._plural import plural
 from .._tags import tagged
 from .._types import Array
 from .base import ABSOLUTE, CATEGORY, SQUARED, ColumnDistance
 from .frame import WORDS, make_column, read_columns
-from .gaps import describe_gaps, list_some
+from .gaps import describe_gaps
 from .gower import Gower
 from .settings import Mixed
 
@@ -79,8 +80,8 @@ def _take(arrays: dict[str, Any], columns: Sequence[str], block: str) -> dict[st
     """Return the columns of a block; raise ValueError if the table lacks one."""
     if lacking := [column for column in columns if column not in arrays]:
         raise ValueError(
-            f"X lacks {plural(len(lacking), 'column')} of block {block!r}, {list_some(lacking)}; the columns of X are"
-            f" {list_some(list(arrays))}"
+            f"X lacks {plural(len(lacking), 'column')} of block {block!r}, {list_names(lacking)};"
+            f" {suggest_column(lacking[0], list(arrays))}"
         )
     return {column: arrays[column] for column in columns}
 

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from .._plural import plural
 from .._types import Array
-
-SHOWN = 5  # names in a message; chosen
-
-
-def list_some(names: Sequence[str]) -> str:
-    """Return the first names, quoted and separated by commas, and the number of the others."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + more
 
 
 def describe_gaps(values: Array) -> str:

@@ -284,7 +284,9 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
                 ) from error
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
-                remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
+                remedy = (
+                    "fill it in" if kind.endswith("NAType") else 'drop or encode that column, or use metric="mixed"'
+                )
                 offender = f"{entry!r} at row {i}, {column_label(j, column_names(X))}"
                 reason = f" ({error})" if isinstance(error, TypeError) else ""
                 raise type(error)(f"X must contain numbers, but {offender} is {kind}; {remedy}{reason}") from error

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._names import quote
 from ..._types import Array
 from ...arrays.blocks import rows_per_block
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_block_finite
-from .selection import Selection, quote, to_texts
+from .selection import Selection, to_texts
 
 PANDAS_INDEX = "__index_level_0__"  # pandas' name for an index without a name
 

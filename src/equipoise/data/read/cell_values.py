@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 
 from ..._cells import MISSING, is_missing, is_number
+from ..._names import quote
 from ..._types import Array
-from .selection import quote
 
 MISSING_SPELLINGS = sorted(
     "".join(letters) for word in MISSING for letters in product(*({letter, letter.upper()} for letter in word))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._names import quote
 from ..._types import Array, Matrix
 from ...arrays.blocks import row_blocks
 from ...arrays.namespace import entry_place
-from .selection import quote
 
 
 def check_numbers(X: Matrix, source: str, columns: Sequence[str] = ()) -> Matrix:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._names import list_names
 from ..._optional import import_optional
 from ..._plural import plural
 from ..._warn import warn
@@ -20,7 +21,7 @@ from .annotated import check_in_separate_process
 from .decode_errors import decoding
 from .finite import check_numbers
 from .matrix_market import read_matrix_market
-from .selection import Selection, list_names
+from .selection import Selection
 from .text_lines import open_binary
 
 MATRIX = ("matrix.mtx", "matrix.mtx.gz")

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..._cells import is_missing, is_number
+from ..._names import list_names, quote
 from ..._types import Array
 from ..dataset import Dataset
 from ..formulas import unmark_formula
@@ -20,7 +21,7 @@ from . import decimal_commas
 from .arrow_csv import parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, to_finite
 from .growing import GrowingTable, SideColumn
-from .selection import Selection, list_names, quote
+from .selection import Selection
 from .text_lines import CsvError, Lines, open_lines
 
 DELIMITERS = ",;\t"
