@@ -72,7 +72,7 @@ class Gower(ColumnDistance):
                     hint = suggest_column(name, list(arrays))
                     raise ValueError(f"{role} names a column {name!r}, which X does not have; {hint}")
         columns = [make_column(name, array, name in settings.categories) for name, array in arrays.items()]
-        reasons = {c.name: _reason_to_leave_out(c, (settings.weights or {}).get(c.name)) for c in columns}
+        reasons = {c.name: reason_to_leave_out(c, (settings.weights or {}).get(c.name)) for c in columns}
         left_out = {name: reason for name, reason in reasons.items() if reason}
         used = [column for column in columns if column.name not in left_out]
         if not used:
@@ -136,7 +136,7 @@ def _fill(column: Column, how: str) -> float:
     return float(np.mean(present) if how == "mean" else np.median(present))
 
 
-def _reason_to_leave_out(column: Column, weight: float | None) -> str:
+def reason_to_leave_out(column: Column, weight: float | None = None) -> str:
     """Return why a column is not compared, or an empty text if it is; `weight` is the one that the user gave."""
     if weight == 0:
         return UNWEIGHTED
