@@ -25,6 +25,13 @@ NEIGHBORS = (15, 32, 64, 128, 256)  # of the points whose kernels it compiles
 RULE = 0.1, 0.2, 0.8, 0.5, 0.01, 5.0  # numbers of a rule in recorded launches
 
 
+def start() -> None:
+    """Begin to prepare a fit on a GPU: read libraries from disk, and start Triton."""
+    from ..arrays import triton_kernels
+
+    triton_kernels.start()
+
+
 def prepare_fit(data: Input, k: int, d: int) -> None:
     """Begin to compile the kernels of a map in d dimensions on a GPU, from k neighbours of each point."""
     from ..arrays.triton_kernels import prepare

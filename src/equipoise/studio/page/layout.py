@@ -19,6 +19,7 @@ from .controls import Changed, Sliders
 from .energy_plot import EnergyPlot, small_figure
 from .map_plots import Maps
 from .panel import ATTRACTION, CURVES, REPULSION
+from .table_form import TableForm
 from .trust_colors import TrustColors
 
 SPEEDS = ("1", "2", "5", "10", "25")
@@ -76,7 +77,9 @@ class Layout:
         wide = {"sizing_mode": "stretch_width"}
         self.data = models.Select(name="data", title="Data", options=self._tables.names(), **wide)
         self.inbox = models.ColumnDataSource(name="inbox")  # name of an uploaded table
-        self.upload = models.Button(name="upload", label="Upload .csv or .npy …", **wide)
+        self.upload = models.Button(name="upload", label="Upload a table …", **wide)
+        self.columns = models.Button(name="columns", label="Columns and scaling …", visible=False, **wide)
+        self.form = TableForm()
         self.which = models.RadioButtonGroup(
             name="which", labels=["First map", "Second map"], active=0, visible=False, **wide
         )
@@ -92,8 +95,9 @@ class Layout:
         self.controls = models.Column(
             name="controls",
             children=[
-                self.data, self.upload, self.compare, self.which, self.method, self.metric, self.sliders.column,
-                self.optimizer, self.seed, self.maps.holder, models.Div(visible=False, tags=[self.inbox]),
+                self.data, self.upload, self.columns, self.compare, self.which, self.method, self.metric,
+                self.sliders.column, self.optimizer, self.seed, self.maps.holder,
+                models.Div(visible=False, tags=[self.inbox, *self.form.models]),
             ],
             **wide,
         )  # fmt: skip
@@ -165,10 +169,10 @@ class Layout:
 
     # Updates by the studio
 
-    def announce(self, name: str) -> None:
-        """Update the menu of data sets, and select the one that is being loaded."""
+    def announce(self, name: str, uploaded: str | None = None) -> None:
+        """Update the menu of data sets, also with the file `uploaded`, and select the data set `name`."""
         self.updating = True
-        self._opened.add(name)
+        self._opened |= {name} if uploaded is None else {name, uploaded}
         self.data.options = self._tables.names(self._opened)
         self.data.value = name
         self.updating = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ...data import Dataset
 from ..session.parameters import METHODS
 from ..session.worker import Shot
+from ..table_choices import TableChoices
 from .export import MIME, export
 from .link import LinkedRun, View
 
@@ -17,6 +18,8 @@ NO_MAP = "there is no map yet; wait for the neighbour search, choose a data set,
 class Picture:
     """A data set, its name in the studio, and the latest shot (a frame of each run), if any.
 
+    `choices` are those of the user about the file of the data set.
+
     The object is immutable and replaced as a whole, so that other threads never see the map of one data set with the
     rows of another.
     """
@@ -24,6 +27,7 @@ class Picture:
     data: str
     dataset: Dataset
     shot: Shot | None = None
+    choices: TableChoices | None = None
 
     def with_shot(self, shot: Shot) -> Picture:
         """Return the picture with this shot, or unchanged if the shot belongs to other data."""
@@ -47,7 +51,7 @@ class Picture:
         """Return the state for a link to this picture; the sliders control run `active`."""
         shot = self.require_shot()
         runs = tuple(LinkedRun(run.recipe, frame.iteration) for run, frame in zip(shot.runs, shot.frames, strict=True))
-        return View(self.data, runs, color, shot.point, min(active, len(runs) - 1))
+        return View(self.data, runs, color, shot.point, min(active, len(runs) - 1), self.choices)
 
     def export(self, kind: str, which: int) -> tuple[bytes, str, str]:
         """Return one of the maps as a file: its content, name and MIME type."""

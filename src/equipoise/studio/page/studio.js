@@ -219,6 +219,8 @@ function start(bokeh_document, message) {
     studio.listen()
     for (const name of ["play", "share", "copy"]) keep_focus(Bokeh.index.find_one(bokeh_document.get_model_by_name(name)))
     theme.listen(["loss", "energy"].map((name) => bokeh_document.get_model_by_name(name)), () => studio.redraw())
+    studio.form = new TableForm(bokeh_document.get_model_by_name("table answer"))
+    document.addEventListener("table form", ({detail}) => studio.form.receive(JSON.parse(detail)))
     hide_token()
   } catch (error) {
     message.text = `The maps cannot be drawn: ${error.message}.`
