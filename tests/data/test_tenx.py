@@ -59,7 +59,7 @@ def test_excluded_features_are_dropped(tmp_path):
 
 def test_features_other_than_genes_are_left_out_and_named(tmp_path):
     write_folder(tmp_path, types=["Gene Expression"] * 3 + ["Antibody Capture"] * 2)
-    with pytest.warns(UserWarning, match=r"2 features that are not genes \(2 of type Antibody Capture\) are left out"):
+    with pytest.warns(UserWarning, match=r"left out 2 features that are not genes \(2 of type Antibody Capture\);"):
         found = data.read(tmp_path)
     assert_array_equal(found.X.toarray(), COUNTS[:, :3])
     assert data.read(tmp_path, columns=["CD19"]).columns == ("CD19",)

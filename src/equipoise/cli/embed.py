@@ -7,7 +7,6 @@ import sys
 import time
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,8 +108,7 @@ def run(args: argparse.Namespace) -> int:
                 raise type(interrupt)("before the first map") from None
             interrupted = interrupt
     seconds, geometry = time.perf_counter() - start, getattr(method, "geometry_", None)
-    write = None if into is None else partial(into.write, method=method)
-    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry, write=write)
+    write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}", geometry=geometry, into=into)
     if interrupted is not None:
         where = join_names(outputs.files) if outputs.files else "standard output"
         console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")

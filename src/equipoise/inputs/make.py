@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, TypeGuard
 
-import numpy as np
 from scipy import sparse
 
 from .._plural import plural
@@ -22,6 +21,7 @@ from ..data import (
     is_neighbors,
 )
 from ..data.checks.dissimilarities import check_dissimilarities
+from ..mixed.gaps import require_not_infinite
 from ..neighbors import Graph
 from ..neighbors.sparse import check_sparse_metric
 from ..neighbors.vectors import EUCLIDEAN, check_metric, is_mixed, is_nan_euclidean
@@ -127,10 +127,7 @@ def _from_mixed_columns(X: Any, metric: Any, h: Any, affinity: str) -> Input:
         raise ValueError(f'metric={metric!r} compares columns of a table; omit h and affinity="precomputed"')
     if is_nan_euclidean(metric):
         X = check_rows(X, min_rows=2, accept_sparse=False)
-        infinite = np.argwhere(np.isinf(X))
-        if infinite.size:
-            i, j = infinite[0]
-            raise ValueError(f"X is infinite at row {i}, column {j}; replace the value, or drop the row")
+        require_not_infinite(X, "X")
     return MixedTable(X, metric)
 
 

@@ -14,7 +14,7 @@ from .._types import Array
 from .._warn import LeftOutWarning, warn
 from .base import ABSOLUTE, CATEGORY, ColumnDistance
 from .frame import WORDS, Column, make_column, make_column_like, read_columns
-from .gaps import describe_gaps, require_values
+from .gaps import describe_gaps, require_not_infinite, require_values
 from .row_numbers import FEW_ROWS, numbers_rows
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Gower(ColumnDistance):
             for name, kind, levels in zip(self.names, self.column_kinds, self.levels, strict=True)
         ]
         for column, levels in zip(columns, self.levels, strict=True):
-            _check_finite(column)
+            require_not_infinite(column.values[:, None], "X", [column.name])
             new = column.levels[len(levels) :]
             if new and column.kind == "ordered":
                 raise ValueError(
@@ -120,17 +120,11 @@ def _span(column: Column) -> tuple[float, float]:
     """Return the smallest and the largest number; 0 and 1 for categories, so that their codes stay integers."""
     if column.is_category:
         return 0.0, 1.0
-    _check_finite(column)
+    require_not_infinite(column.values[:, None], "X", [column.name])
     low, high = float(np.nanmin(column.values)), float(np.nanmax(column.values))
     if not np.isfinite(high - low):
         raise ValueError(f"the range of column {column.name!r} overflows; divide the column by a constant")
     return low, high
-
-
-def _check_finite(column: Column) -> None:
-    infinite = np.flatnonzero(np.isinf(column.values))
-    if infinite.size:
-        raise ValueError(f"column {column.name!r} is infinite in row {infinite[0]}; replace the value, or drop the row")
 
 
 def _fill(column: Column, how: str) -> float:

@@ -13,9 +13,8 @@ from ..._plural import plural
 from ..._types import Array, Matrix
 from ...arrays.blocks import rows_per_block
 from ...arrays.csr import check_indices, entry_rows, make_csr
-from ...arrays.namespace import check_finite, column_label, entry_place, is_cupy, to_numpy
+from ...arrays.namespace import check_finite, column_label, entry_place, is_cupy, require_size, to_numpy
 from ...arrays.numbers import as_numbers
-from ...mixed.frame import require_size
 from ...neighbors import Graph
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.

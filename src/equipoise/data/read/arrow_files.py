@@ -119,7 +119,8 @@ def _read_columns(load: Load, schema: Any, sizes: Sequence[int], source: str, se
             block = X[start : start + group.num_rows, first : first + step]
             for j, name in enumerate(part):
                 block[:, j] = _to_float64(group.column(name), source, name)
-            check_block_finite(block, start, source, part)
+            is_last = start + len(block) == len(X) and first + len(part) == len(embedded)
+            check_block_finite(block, start, source, part, is_part=not is_last)
             start += group.num_rows
     kept = set(embedded)
     others = tuple(name for name in names if name not in kept)

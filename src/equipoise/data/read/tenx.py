@@ -122,8 +122,8 @@ def _make_dataset(
     if selection.columns is None and is_gene.any() and not is_gene.all():
         others = Counter(kind for kind in types if kind != GENES)
         listed = ", ".join(f"{count:,} of type {kind}" for kind, count in others.items())
-        total = plural(sum(others.values()), "feature")
-        warn(f"{source}: {total} that are not genes ({listed}) are left out; select them with `columns`")
+        total = plural(sum(others.values()), "feature that is not a gene", "features that are not genes")
+        warn(f"{source}: left out {total} ({listed}); select such features with `columns`")
         selected = [j for j in (range(len(names)) if selected is None else selected) if is_gene[j]]
         if not selected:
             raise ValueError(f"{source} has no gene to embed; exclude fewer columns, or select others with `columns`")
