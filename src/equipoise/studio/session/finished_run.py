@@ -15,7 +15,6 @@ from .metrics import allowed_metrics
 from .parameters import METHODS, check_value
 from .recipe import Recipe
 
-
 FITTING = threading.Lock()  # Python records the warnings of all threads together
 
 
