@@ -298,11 +298,9 @@ def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
     assert tables.load(name).X.shape == (2, 2) and (name, "étoile & co.CSV") in tables.names([name])["Files"]
     for given, content, message in (
         ("a.csv", b"x" * 1001, "exceeds the limit"),
-        ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: expected 2 cells as in the first row, got 1"),
+        ("a.csv", b"1,2\n3\n", r"^a\.csv, line 2: expected 2 cells as in the first row, got 1"),
         ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
         ("a.csv", b"x,y\n", "a header but no rows"),
-        ("a.csv", b"x,y\na,b\n", "no numeric column to embed"),
-        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': missing value"),
         ("a.npy", b"junk", "cannot be read as NPY"),
         ("a.exe", b"1", "unknown format"),
         ("", b"1", "unknown format"),
