@@ -79,6 +79,7 @@ def find_neighbors(
     n_threads: int = 1,
     min_recall: float = MIN_RECALL,
     row_memory: int | None = None,
+    device: str | None = None,
 ) -> RankNeighbors:
     """Find the k nearest neighbours of each row of a table that the ranks read together.
 
@@ -101,6 +102,8 @@ def find_neighbors(
         If the rows that a rank owns take more than this number of bytes, they are kept in a temporary file, mapped
         into memory. The file has no name, or is deleted when the rows are no longer used, also after an error. By
         default, rows stay in memory.
+    device : {"cpu", "cuda"}, optional
+        Compare rows with PyTorch on this device, where "cuda" is PyTorch's current GPU; by default, with the C++ core.
 
     Returns
     -------
@@ -127,13 +130,13 @@ def find_neighbors(
         group.require_equal(
             "the table, k, metric or min_recall", [n, D, str(stored_dtype(source)), *map(str, settings)]
         )
-        return _find(group, source, k, RowVectors(metric, D), (n_threads, min_recall, row_memory))
+        return _find(group, source, k, RowVectors(metric, D), (n_threads, min_recall, row_memory, device))
 
 
 def _find(
-    group: Group, source: Any, k: int, vectors: RowVectors, settings: tuple[int, float, int | None]
+    group: Group, source: Any, k: int, vectors: RowVectors, settings: tuple[int, float, int | None, str | None]
 ) -> RankNeighbors:
-    (n, D), (n_threads, min_recall, row_memory) = source.shape, settings
+    (n, D), (n_threads, min_recall, row_memory, device) = source.shape, settings
     exact = float(n) * n * D <= EXACT_WORK
     count = 1 if exact else int(CELLS * sqrt(n))
     seen = survey(group, source, vectors, 0 if exact else TRAINING * count, 0 if exact else SAMPLE)
@@ -149,13 +152,22 @@ def _find(
     own = OwnCells(partition, rows, cells, starts, listed, vectors, n_threads)
     own.share_ranks(group)
     if exact:
-        indices, d2 = BatchSearch(group, own, k, 1).search()
+        indices, d2 = _search(group, own, k, 1, device).search()
         return RankNeighbors(partition, ids, indices, vectors.distances(d2), 1.0, rows, vectors)
     truth, true_d2 = true_neighbors(group, own, seen.measured, at, k)
     reach = own.reach(group, own.cell_of(at), own.cell_of(truth), min_recall)
-    indices, d2 = BatchSearch(group, own, k, reach).search()
+    indices, d2 = _search(group, own, k, reach, device).search()
     recall = _recall(group, partition, at, d2, true_d2[:, -1])
     return RankNeighbors(partition, ids, indices, vectors.distances(d2), recall, rows, vectors)
+
+
+def _search(group: Group, own: OwnCells, k: int, count: int, device: str | None) -> BatchSearch:
+    """Return the search among the cells of rank below `count`, on a device of PyTorch if one is given."""
+    if device is None:
+        return BatchSearch(group, own, k, count)
+    from .tensor_search import TensorSearch  # PyTorch is optional, and slow to import
+
+    return TensorSearch(group, own, k, count, device=device)
 
 
 def _positions_of(group: Group, ids: Array, positions: Array) -> Array:

@@ -105,7 +105,7 @@ def fit(
     table: Any = source if reduced is None else reduced
     found = find_neighbors(
         group, table, plan.n_neighbors, method.metric, n_threads=plan.n_threads, min_recall=made.recall,
-        row_memory=row_memory,
+        row_memory=row_memory, device=device,
     )  # fmt: skip
     shared = _shared_map(group, found.partition, plan.n_threads, device)
     loss = made.loss(found, shared, plan.kernel)
