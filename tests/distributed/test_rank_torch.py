@@ -10,7 +10,7 @@ from support.thread_ranks import run_ranks
 import equipoise as eq
 from equipoise.distributed import fit
 from equipoise.distributed import run_ranks as run_processes
-from equipoise.distributed.neighbors import find_neighbors
+from equipoise.distributed.neighbors import Resources, find_neighbors
 from equipoise.distributed.partition import Partition
 from equipoise.distributed.rank_gpu import choose_backend
 from equipoise.distributed.row_sources import open_rows
@@ -109,7 +109,7 @@ def test_neighbours_have_the_same_bytes_for_any_number_of_ranks(X, exact, monkey
     source = open_rows(X)
 
     def work(group):
-        found = find_neighbors(group, source, 12, device="cpu")
+        found = find_neighbors(group, source, 12, resources=Resources(device="cpu"))
         shared = SharedMap(group, found.partition, 1)
         parts = found.ids, found.indices, found.distances
         return [*(shared.gather(part) for part in parts), found.recall]
