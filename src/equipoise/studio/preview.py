@@ -108,9 +108,7 @@ def preview(path: Path, name: str) -> Preview:
     if dataset.ids is not None:  # a first column without a name
         suggested = replace(suggested, id="column 1")
         listed.insert(0, ColumnPreview("column 1", "row names", False, _examples(dataset.ids), 0, 0, "without a name"))
-    result = Preview(
-        tuple(listed), len(columns) - len(listed), len(dataset.X), is_whole, suggested, next(iter(COMPLETE))
-    )
+    result = Preview(tuple(listed), unlisted, len(dataset.X), is_whole, suggested, next(iter(COMPLETE)))
     embedded = [c for c in columns if c.name not in (suggested.label, suggested.id, *suggested.exclude)]
     if any(column.gaps or not column.is_number for column in embedded):
         return replace(result, choices=replace(suggested, every_kind=True), metric=next(iter(EVERY_KIND)))
