@@ -7,10 +7,11 @@ Needs Bokeh, Playwright and Chromium.
 
 import shutil
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from equipoise.studio.server.serve import Studio
 
@@ -32,6 +33,29 @@ READY = """async () => {
 }"""
 
 
+TABLE = [
+    "penguin,species,island,bill_mm,mass_g,sex",
+    *(
+        f"N{i}A1,{('Adelie', 'Chinstrap', 'Gentoo')[i % 3]},{('Biscoe', 'Dream', 'Torgersen')[i % 5 % 3]},"
+        f"{38 + i % 7 + i % 3},{'' if i % 20 == 3 else 3500 + 40 * (i % 13)},{('female', 'male', '')[i % 7 % 3]}"
+        for i in range(100)
+    ),
+]
+
+
+def picture_of_columns(browser: Browser, url: str, path: Path) -> None:
+    """Upload a table, and take a picture of the form about its columns."""
+    tab = browser.new_page(viewport={"width": 760, "height": 560})
+    tab.goto(url)
+    with tempfile.TemporaryDirectory() as temporary, tab.expect_file_chooser() as chooser:
+        tab.get_by_role("button", name="Upload").click()
+        file = Path(temporary) / "penguins.csv"
+        file.write_text("\n".join(TABLE) + "\n")
+        chooser.value.set_files(file)
+        tab.locator("#table-form[open]").wait_for()
+    tab.locator("#table-form").screenshot(path=path)
+
+
 def main(folder: Path) -> None:
     browser_path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     studio = Studio()
@@ -45,6 +69,7 @@ def main(folder: Path) -> None:
                 tab.goto(studio.url + link)
                 tab.evaluate(READY)
                 tab.screenshot(path=folder / name)
+            picture_of_columns(browser, studio.url, folder / "studio_columns.png")
             browser.close()
     finally:
         studio.stop()

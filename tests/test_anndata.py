@@ -233,7 +233,7 @@ def test_evaluate_uses_the_recorded_table_and_metric():
     ("basis", "options", "words"),
     [
         ("tsen", {}, "basis='tsen' is not a key of adata.obsm; its keys are 'X_pca', 'X_torus'"),
-        ("pca", {"labels": "kind"}, "labels='kind' is not a column of adata.obs; it has no columns"),
+        ("pca", {"labels": "kind"}, "labels='kind' is not a column of adata.obs; there are none to choose from"),
         ("torus", {}, r"obsm\['X_torus'\] is a map in the space torus; pass this space as geometry="),
     ],
 )

@@ -92,10 +92,10 @@ struct Backend {
     void (*shift_rows)(const float *row, std::int64_t n, int d, float *U, float *boxes, int threads);
     void (*block_sums)(const double *x, std::int64_t n, int m, double *sums, int threads);
     double (*sum_all)(const double *x, std::int64_t n, int threads);
-    // Squared Euclidean distances d2 (n, k) between points i and neighbors[i, t], for `count` points i in `rows`. If points
-    // near each other follow each other, their neighbours are in the cache.
+    // Euclidean distances (n, k) between points i and neighbors[i, t], for `count` points i in `rows`, or their squares.
+    // If points near each other follow each other, their neighbours are in the cache.
     void (*pair_distances)(Points<double> X, const std::int32_t *neighbors, int k, const std::int32_t *rows,
-                           std::int64_t count, double *d2, int threads);
+                           std::int64_t count, bool squared, double *distances, int threads);
     // Euclidean distances of the pairs i < j of X, row by row.
     void (*condensed_distances)(Points<float> X, float *out, int threads);
     // Copy the points X[ids] to panels, and compute their squared norms.

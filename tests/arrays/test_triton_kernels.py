@@ -170,3 +170,58 @@ def test_program_that_ends_does_not_wait_for_tasks_that_have_not_begun():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stderr == ""
     assert 1 <= done.stdout.count("done") < 20
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc")
+def test_start_reads_the_libraries_ahead_once(tmp_path, monkeypatch):
+    asked = []
+    for name in ("lib/first.so", "lib/second.so", "other/first.so"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"code")
+    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(triton_kernels, "LIBRARIES", {"here": ("lib/*.so",), "absent": ("lib/*.so",)})
+    monkeypatch.setattr(triton_kernels, "find_spec", {"here": found}.get)
+    monkeypatch.setattr(
+        os, "posix_fadvise", lambda file, *area: asked.append((os.readlink(f"/proc/self/fd/{file}"), area))
+    )
+    monkeypatch.setattr(triton_kernels, "_start_triton", lambda: None)
+    monkeypatch.setattr(triton_kernels, "_workers", (workers := Workers()))
+    monkeypatch.setattr(triton_kernels, "_started", threading.Event())
+    monkeypatch.setattr(triton_kernels, "_start", None)
+    for _ in range(2):
+        triton_kernels.start()
+    triton_kernels._start.result(60)
+    workers.submit(lambda: None).result(60)
+    area = 0, 0, os.POSIX_FADV_WILLNEED
+    assert sorted(asked) == [(str(tmp_path / "lib" / name), area) for name in ("first.so", "second.so")]
+
+
+RECORDING = """
+import sys
+import torch
+from equipoise.arrays.triton_kernels import META, Kernel, recorded
+
+class Function:
+    fn = type("fn", (), {"__name__": "_kernel"})
+
+kernel = Kernel(Function)
+
+def launch():
+    X = torch.empty((6, 4), device=META)
+    padded = torch.nn.functional.pad(X[1:].square(), (0, 2)).contiguous()
+    sums = (X / 2 + padded[0, :4]).sum(dim=1, dtype=torch.float64)
+    kernel[(1,)](padded, sums, torch.empty_like(X).view(torch.int32), torch.zeros(3, device=META), X.T, 5)
+
+(call,) = recorded(launch)
+*tensors, number = call.arguments
+print([(str(x.dtype)[6:], tuple(x.shape), x.device.type) for x in tensors], number)
+print([name for name in ("sympy", "torch._dynamo") if name in sys.modules])
+"""
+
+
+def test_recorded_launches_keep_types_and_shapes_without_importing_the_compiler_of_pytorch():
+    done = subprocess.run([sys.executable, "-c", RECORDING], capture_output=True, text=True, check=True, timeout=120)
+    arguments, imported = done.stdout.splitlines()
+    shapes = [("float32", (5, 6)), ("float64", (6,)), ("int32", (6, 4)), ("float32", (3,)), ("float32", (4, 6))]
+    assert arguments == f"{[(*shape, 'meta') for shape in shapes]} 5"
+    assert imported == "[]"

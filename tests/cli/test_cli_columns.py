@@ -80,10 +80,10 @@ def test_keep_copies_embedded_columns_into_the_map(write, tmp_path, names, kept)
 
 def test_keep_of_unknown_columns_raises(write, capsys, tmp_path):
     assert embed(write(alpha=X[:, 0], beta=X[:, 1]), "--keep", "alpa") == 2
-    assert "no column is named 'alpa'; did you mean 'alpha'?" in one_line_error(capsys)
+    assert "t.csv: no column is named 'alpa'; did you mean 'alpha'?" in one_line_error(capsys)
     np.save(tmp_path / "t.npy", X)
     assert embed(tmp_path / "t.npy", "--keep", "all") == 2
-    assert "t has no column names; omit --keep" in one_line_error(capsys)
+    assert "t.npy has no column names; omit --keep" in one_line_error(capsys)
 
 
 def test_stability_matches_the_library(write, tmp_path, capsys):

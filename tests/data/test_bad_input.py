@@ -170,7 +170,7 @@ def test_invalid_affinities_raise(container, P, words):
 
 def test_unsupported_affinity_raises():
     fit_raises(
-        eq.TSNE(affinity="cauchy"), X, "affinity must be one of 'gaussian', 'uniform', 'precomputed', got 'cauchy'"
+        eq.TSNE(affinity="cauchy"), X, "unknown affinity 'cauchy'; choose from 'gaussian', 'uniform', 'precomputed'"
     )
     fit_raises(eq.GSNE(alpha=2.0, affinity="uniform"), X, "needs P > 0.*P is sparse")
 
@@ -226,7 +226,7 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.TSNE(init=np.zeros((20, 3))), r"init has shape \(20, 3\).*\(20, 2\)"),
         (eq.TSNE(init=changed(np.zeros((20, 2)), 4, 1, np.nan)), "init contains NaN at row 4, column 1"),
         (eq.SphericalSNE(init=changed(np.ones((20, 3)), 4, slice(None), 0.0)), "init: row 4 of the map is all zeros"),
-        (eq.TSNE(init="spectrum"), "init must be .*got 'spectrum'"),
+        (eq.TSNE(init="spectrum"), "unknown init 'spectrum'; did you mean spectral?"),
         (eq.TSNE(dof=0), "dof must be a finite number > 0, got 0"),
         (eq.TSNE(dof="x"), "dof must be a finite number > 0, got 'x'"),
         (eq.GSNE(alpha="x"), "alpha must be a finite number, got 'x'"),

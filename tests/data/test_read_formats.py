@@ -53,6 +53,11 @@ def test_npz_uses_the_only_table_or_the_one_named_X(tmp_path):
         (np.ones((2, 3), complex), "values of type complex128; expected real numbers"),
         (np.array([["a", "b"]]), "values of type <U1"),
         (np.where(np.arange(8).reshape(4, 2) == 5, np.nan, 1.0), "row 2, column 1: missing value"),
+        (
+            np.where(np.arange(8).reshape(4, 2) > 3, np.nan, 1.0),
+            r"row 2, column 0: missing value \(NaN\), as at row 2, column 1 and row 3, column 0 \(4 values in 2"
+            r" rows and 2 columns\); fill them in",
+        ),
         (np.where(np.arange(8).reshape(4, 2) == 3, -np.inf, 1.0), "row 1, column 1: infinite value"),
     ],
 )

@@ -59,7 +59,7 @@ def test_excluded_features_are_dropped(tmp_path):
 
 def test_features_other_than_genes_are_left_out_and_named(tmp_path):
     write_folder(tmp_path, types=["Gene Expression"] * 3 + ["Antibody Capture"] * 2)
-    with pytest.warns(UserWarning, match=r"2 features that are not genes \(2 of type Antibody Capture\) are left out"):
+    with pytest.warns(UserWarning, match=r"left out 2 features that are not genes \(2 of type Antibody Capture\);"):
         found = data.read(tmp_path)
     assert_array_equal(found.X.toarray(), COUNTS[:, :3])
     assert data.read(tmp_path, columns=["CD19"]).columns == ("CD19",)
@@ -91,9 +91,8 @@ def test_transposed_csv_exchanges_names(tmp_path):
     assert found.columns == tuple(IDS) and list(found.ids) == BARCODES[:3]
     (tmp_path / "kinds.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n")
     for options in ({}, {"label": "kind"}):
-        assert_read_raises(
-            tmp_path / "kinds.csv", "cannot be transposed with the columns 'kind'", transpose=True, **options
-        )
+        message = r"cannot be transposed with the columns 'kind', .* as in id='kind' \(--id kind\), and remove other"
+        assert_read_raises(tmp_path / "kinds.csv", message, transpose=True, **options)
 
 
 def write_h5(path, *, version=3, indptr=None, groups=("matrix",)):

@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.shared_problems import fit_over_ranks, rank_parts
 from support.thread_ranks import run_ranks
 
 import equipoise as eq
 from equipoise import _core
 from equipoise.arrays.csr import make_csr, with_values
-from equipoise.distributed.halo import Halo
 from equipoise.distributed.partition import Partition
-from equipoise.distributed.rank_engine import RankGrid
-from equipoise.distributed.rank_problem import SharedProblem, shared_geometry
+from equipoise.distributed.rank_problem import shared_geometry
 from equipoise.distributed.rank_spectral import eigenmap
 from equipoise.distributed.shared_map import SharedMap
 from equipoise.engines import Grid, Reference
-from equipoise.geometry import Flat, Torus
+from equipoise.geometry import Torus
 from equipoise.initialize.spectral import spectral
 from equipoise.kernels import Gaussian, PowerLaw, StudentT
 from equipoise.objectives import ConditionalKL, DoubleKernelLLE
@@ -30,38 +29,6 @@ def X():
     rng = np.random.default_rng(0)
     centres = 4 * rng.normal(size=(8, 6))
     return centres[np.sort(rng.integers(8, size=N))] + rng.normal(size=(N, 6))
-
-
-def own_rows(P, partition):
-    part = P[partition.own].tocsr()
-    return make_csr(part.data, part.indices, part.indptr, part.shape)
-
-
-def rank_parts(group, P, tol=0.01, n_threads=1):
-    """Return what a rank needs of symmetric affinities P: its rows with local columns, its engine, and its sums."""
-    partition = Partition.of(group, P.shape[0])
-    A = own_rows(P, partition)
-    shared, halo = SharedMap(group, partition, n_threads), Halo(group, partition, A.indices)
-    return halo.localized(A), RankGrid(shared, halo, n_threads, tol), shared
-
-
-def shared_problem(group, single, objective, n_threads=1):
-    """Return the problem of one rank for the affinities, the schedule and the initial map of a problem."""
-    A, engine, shared = rank_parts(group, single.affinities, n_threads=n_threads)
-    own = shared.partition.own
-    return SharedProblem(
-        objective(A, shared), shared_geometry(Flat(), shared), engine, single.Y0[own], single.schedule, single.rule,
-        shared=shared, ids=np.arange(own.start, own.stop),
-    )  # fmt: skip
-
-
-def fit_over_ranks(size, single, objective, n_threads=1, **options):
-    def work(group):
-        problem = shared_problem(group, single, objective, n_threads)
-        problem.optimize(**options)
-        return problem.whole_map(), problem.loss_curve
-
-    return run_ranks(size, work)[0]
 
 
 METHODS = {

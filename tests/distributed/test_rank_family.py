@@ -125,7 +125,7 @@ REFUSED = [
     (eq.TSNE(affinity="uniform"), r"affinity='uniform' is not supported over ranks; use affinity='gaussian'"),
     (eq.DKLLE(metric="cosine"), r"metric='cosine' is not supported over ranks; use metric='euclidean'"),
     (eq.DKPCA(), r"DKPCA does not run over ranks; use a method of the SNE family, UMAP or DKLLE"),
-    (eq.TSNE(engine="exact"), r"engine='exact' with device='auto' does not run over ranks"),
+    (eq.TSNE(engine="exact"), r"engine='exact' does not run over ranks; use engine=\"auto\" or engine=\"torch\""),
     (eq.PCA(), r"method must be a method of attraction and repulsion such as TSNE\(\)"),
     (eq.TSNE(random_state=np.random.RandomState(0)), r"random_state must be an integer or None over ranks"),
 ]

@@ -173,5 +173,5 @@ def test_torchrun_starts_ranks(tmp_path):
 def test_wrong_backend_is_refused():
     from equipoise.distributed import TorchGroup
 
-    with pytest.raises(ValueError, match="unknown backend 'mpi'; choose from gloo, nccl"):
+    with pytest.raises(ValueError, match="unknown backend 'mpi'; choose from auto, gloo, nccl"):
         TorchGroup(backend="mpi")

@@ -325,7 +325,7 @@ def test_pair_distances_checks_array_shapes():
     X, neighbors, rows = np.zeros((5, 3)), np.zeros((5, 2), np.int32), np.arange(5, dtype=np.int32)
     with pytest.raises(ValueError, match=r"neighbors must have shape \(n, k\)"):
         _core.pair_distances(X, neighbors[:4], rows, np.empty((5, 2)), 1)
-    with pytest.raises(ValueError, match="d2 must have the shape"):
+    with pytest.raises(ValueError, match="distances must have the shape"):
         _core.pair_distances(X, neighbors, rows, np.empty((5, 1)), 1)
     with pytest.raises(ValueError, match="rows must be rows of X"):
         _core.pair_distances(X, neighbors, np.full(5, 5, np.int32), np.empty((5, 2)), 1)

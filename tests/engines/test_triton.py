@@ -74,7 +74,7 @@ def test_spread_and_gather_match_pytorch(d, dtype, m):
     source, base = DeviceSource(Y, charges), torch.zeros(max(1, m), dtype=torch.float64)
     grid = mesh._spread(source, charges)
     phi = mesh._convolve(grid)
-    on_gpu = [None if x is None else x.to(DEVICE) for x in (Y, charges, mesh._unit(200, charges), phi, base)]
+    on_gpu = [None if x is None else x.to(DEVICE) for x in (Y, charges, mesh._unit(source), phi, base)]
     assert torch.equal(fused.bounding_box(on_gpu[0]).cpu(), source.box)
     box = source.box.to(DEVICE)
     assert_close(fused.spread(mesh, on_gpu[0], box, on_gpu[1], on_gpu[2]), grid, 1e-6)

@@ -315,6 +315,7 @@ def test_invalid_labels_raise(measure):
     mixed[5] = 3
     for labels, match in (
         (None, "labels are missing"),
+        ("kind", r"labels='kind' is text; pass 120 labels, one per point"),
         (LABELS[1:], r"labels have shape \(119,\), but there are 120 points"),
         (missing, "the label of row 5 is None"),
         (np.where(LABELS == "d", pd.NA, LABELS), "the label of row .* is <NA>; leave out points without a label"),

@@ -99,7 +99,10 @@ WHEN = pd.date_range("2020-01-01", periods=60)
         (WHEN.to_period("M"), r"column 4 \('e'\) contains times \(period"),
         (pd.Categorical(["red", "blue"] * 30), r"column 4 \('e'\) contains categories \(category\); drop or encode it"),
         (pd.Categorical([1, 2] * 30), r"column 4 \('e'\) contains categories"),
-        (["red"] * 60, r"'red' at row 0, column 4 \('e'\) is text; drop that column or encode it"),
+        (
+            ["red"] * 60,
+            r"'red' at row 0, column 4 \('e'\) is text; drop or encode that column, or use metric=\"mixed\"",
+        ),
         ([1.0] * 59 + ["x"], r"'x' at row 59, column 4 \('e'\) is text"),
         (pd.array(["red"] * 60, dtype="string"), r"'red' at row 0, column 4 \('e'\) is text"),
         ([[1.0]] * 60, r"\[1.0\] at row 0, column 4 \('e'\) is of type list"),

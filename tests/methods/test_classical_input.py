@@ -129,7 +129,7 @@ def test_identical_points_give_a_zero_map():
         (eq.ClassicalMDS(metric="inner_product"), X, "does not define distances between all pairs"),
         (eq.Isomap(metric="inner_product"), X, "does not define path lengths"),
         (eq.ClassicalMDS(metric="dist"), X, "metric must be a callable or one of"),
-        (eq.LaplacianEigenmaps(affinity="heat"), X, "affinity must be one of"),
+        (eq.LaplacianEigenmaps(affinity="heat"), X, "unknown affinity 'heat'; choose from"),
         (eq.PCA(), np.where(X > 1, np.nan, X), "X contains NaN at row"),
         (eq.PCA(callbacks=3), X, "callbacks must be a list of functions of"),
         (eq.PCA(n_iter=-1), X, "n_iter must not be negative"),

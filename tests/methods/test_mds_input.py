@@ -76,7 +76,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(n_iter=-1), X, "n_iter must not be negative"),
         (eq.MDS(n_jobs=0), X, "n_jobs must be"),
         (eq.MDS(callbacks=[1]), X, "callbacks must be"),
-        (eq.MDS(init="spectral"), X, "init must be 'auto'"),
+        (eq.MDS(init="spectral"), X, "unknown init 'spectral'; init must be 'auto'"),
         (eq.MDS(init=Y[:5]), X, r"init has shape \(5, 2\)"),
         (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
         (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),

@@ -126,7 +126,7 @@ def test_errors_of_settings(columns, settings, message):
         ({"x": ["u", "v"]}, "euclidean", "column 'x' of block 'a' contains categories, not numbers"),
         ({"x": [1, 1]}, "euclidean", "all rows are equal in block 'a'"),
         ({"x": [1, 0]}, "cosine", "row 1 is zero in block 'a'"),
-        ({"x": [1, np.inf]}, "euclidean", "column 'x' is infinite in row 1"),
+        ({"x": [1, np.inf]}, "euclidean", "X, row 1, column 'x': infinite value"),
     ],
 )
 def test_errors_name_the_block(table, metric, message):

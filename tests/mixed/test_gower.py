@@ -145,7 +145,7 @@ def test_the_description_counts_gaps():
     ("table", "metric", "message"),
     [
         ({"a": [1, 2], "b": [1, 2]}, {"weights": {"A1": 1}}, "weights names a column 'A1', which X does not have"),
-        ({"a": [1.0, np.inf]}, {}, "column 'a' is infinite in row 1"),
+        ({"a": [1.0, np.inf]}, {}, "X, row 1, column 'a': infinite value; replace it, or drop the row"),
         ({"a": [1, 1]}, {}, r"no column of X can be compared: 'a' \(constant\)"),
         ({"a": [1.0, None, 2.0]}, {}, "row 1 has no value in any column that is compared"),
         ({"a": [1, "x"]}, {}, "column 'a' contains values of the types int, str"),

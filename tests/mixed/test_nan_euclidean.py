@@ -46,7 +46,7 @@ def test_fit_transform_evaluate_and_save(tmp_path):
 def test_errors_name_rows_and_columns():
     wrong = X[:5].copy()
     wrong[1, 2] = np.inf
-    with pytest.raises(ValueError, match="X is infinite at row 1, column 2"):
+    with pytest.raises(ValueError, match="X, row 1, column 2: infinite value"):
         make_input(wrong, "nan_euclidean")
     wrong[1] = np.nan
     with pytest.raises(ValueError, match="row 1 has no value in any column"):

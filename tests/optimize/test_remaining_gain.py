@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_equal
 from support.cases import unequal_digits
 
 import equipoise as eq
@@ -166,3 +167,9 @@ def test_auto_resumes_from_a_checkpoint(tmp_path):
         fit(eq.Checkpoint(file, every=60), interrupt)
     resumed = fit(eq.Checkpoint(file, every=60, resume=True))
     assert resumed.embedding_.tobytes() == fit().embedding_.tobytes()
+
+
+@pytest.mark.parametrize(("n_iter", "gain"), [(0, np.nan), (1, np.inf)])
+def test_gain_is_unknown_after_too_few_iterations(n_iter, gain):
+    for method in (eq.MDS(init="random", random_state=0), eq.TSNE(random_state=0)):
+        assert_equal(method.set_params(n_iter=n_iter).fit(X[:80]).remaining_gain_, gain)

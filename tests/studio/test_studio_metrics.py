@@ -32,7 +32,7 @@ def test_default_metric_fits_the_table(table, default, others):
     [
         (GAPS, "cosine", "'cosine' does not allow missing values; choose from mixed"),
         (TABLE, "cosine", "'cosine' compares numbers, but the table has other columns; choose from mixed"),
-        (X, "nan_euclidean", "is for numbers with missing values, and the table is not of this kind; choose from eucl"),
+        (TABLE, "nan_euclidean", "'nan_euclidean' compares numbers, but the table has other columns"),
         (X, "mixed_mean", "fills in missing values; there are none; choose from euclidean"),
         (X, "levenshtein", "unknown metric 'levenshtein'; choose from euclidean"),
     ],

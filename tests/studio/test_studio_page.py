@@ -271,7 +271,8 @@ def test_files_are_exported_and_uploaded(studio, visit, tmp_path):
     iris = data.load("iris")
     lines = [",".join(map(str, [*row, iris.classes[c]])) for row, c in zip(iris.X, iris.labels, strict=True)]
     upload("flowers.csv", ("a,b,c,d,kind\n" + "\n".join(lines)).encode())
-    until(tab, f"{text('facts')}.startsWith('flowers')")
+    press(tab, "Make the map")
+    until(tab, f"{text('facts')}.startsWith('flowers · 150 points × 4 columns')")
     until(tab, f"{MODEL.format(name='points')}.data.a.length === 300")
     assert "setosa" in get(tab, "legend", "text")
 

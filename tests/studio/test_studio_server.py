@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -76,11 +75,11 @@ def test_uploads_are_checked_for_size_and_format(studio):
         status == 413 and json.loads(body)["message"] == "the file exceeds the limit of 4 kB; use fewer rows or columns"
     )
     status, _, body = fetch(upload + "..%2F..%2Fx.py", method="POST", body="1,2\n3,4\n")
-    assert status == 400 and "unknown format '.py'; upload a .csv or .npy file" in json.loads(body)["message"]
+    assert status == 400 and "unknown format '.py'; upload a .csv, .tsv or .npy file" in json.loads(body)["message"]
     status, _, body = fetch(upload + "ragged.csv", method="POST", body="1,2\n3\n")
     message = json.loads(body)["message"]
     assert status == 400
-    assert re.fullmatch(r"ragged-\w+\.csv, line 2: expected 2 cells as in the first row, got 1.*", message)
+    assert message.startswith("ragged.csv, line 2: expected 2 cells as in the first row, got 1")
 
 
 def test_upload_without_content_length_is_cut_off_at_the_limit(studio):

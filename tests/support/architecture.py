@@ -18,6 +18,7 @@ LAYERS = {
     "_lazy": "packages whose names are imported when they are first used",
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
+    "_names": "lists of names in messages",
     "_plural": "counted nouns in messages",
     "_cells": "cells of text: missing values and numbers",
     "_optional": "imports of optional packages",

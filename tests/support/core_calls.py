@@ -256,7 +256,7 @@ def neighbor_calls() -> Iterator[tuple[str, dict[str, Any]]]:
     rng = np.random.RandomState(0)
     X, found = rng.standard_normal((N, 5)), np.zeros((N, K), np.int32)
     rows = np.arange(N, dtype=np.int32)
-    yield "pair_distances", {"X": X, "neighbors": found, "rows": rows, "d2": np.empty((N, K)), "threads": 2}
+    yield "pair_distances", {"X": X, "neighbors": found, "rows": rows, "distances": np.empty((N, K)), "threads": 2}
     for n, k in ((N, K), (N, 11), (600, 5), (600, 30), (600, 300)):  # every way of bounding and of counting
         X = rng.standard_normal((n, 5))
         D = ((X[:2, None] - X) ** 2).sum(axis=2)

@@ -55,6 +55,11 @@ def check_moves(group, dtype):
     sent = [own[: (group.rank + rank) % 3] for rank in range(group.size)]
     received = [expected[rank][: (group.rank + rank) % 3] for rank in range(group.size)]
     assert_equal(group.all_to_all(sent), received)
+    if np.dtype(dtype).kind in "if" and np.dtype(dtype).isnative:
+        for arrays, parts in ((sent, received), ([own[:0]] * group.size, [own[:0]] * group.size)):
+            finish = group.start_all_to_all(arrays, [len(part) for part in parts])
+            group.barrier()  # other collectives may be called meanwhile
+            assert_equal([finish()], [np.concatenate(parts)])
 
 
 def check_reductions(group, dtype):
@@ -169,3 +174,22 @@ def misbehave(how):
 def rank_and_size(group):
     """Return rank and size."""
     return [group.rank, group.size]
+
+
+def fit_on_tensors(group, path, as_tensors):
+    """Return the bytes of a map fitted by PyTorch on the CPU; messages are tensors, as between GPUs, or arrays."""
+    from equipoise import TSNE
+    from equipoise.distributed import fit
+    from equipoise.distributed.tensor_exchange import TensorExchange
+
+    make = TensorExchange.__init__
+
+    def exchange_tensors(self, group):
+        make(self, group)
+        self._gpu_group, self._alone = group, False  # gloo takes tensors in host memory, as NCCL takes those on a GPU
+
+    if as_tensors:
+        TensorExchange.__init__ = exchange_tensors
+    method = TSNE(n_iter=5, perplexity=10, random_state=0, engine="torch", device="cpu", verbose=0)
+    Y = fit(method, path, group=group).gather()
+    return None if Y is None else Y.tobytes().hex()

@@ -296,7 +296,7 @@ def test_page_size_per_point_is_bounded():
 def test_invalid_arguments_raise(monkeypatch):
     pytest.importorskip("bokeh")
     Y = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="color='age' is not a column of the table; choose from sex"):
+    with pytest.raises(ValueError, match="color='age' is not a column of the table; the columns are 'sex'"):
         eq.page(Y, "age", table={"sex": list("fmf")})
     with pytest.raises(
         ValueError, match=r"table\['sex'\] must have shape \(3,\), one value per point, got shape \(2,\)"

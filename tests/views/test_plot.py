@@ -355,6 +355,7 @@ def test_arrows_show_both_forces_on_one_scale(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"color": "kind"}, r"color='kind' is text; pass 4 values, one per point, such as the column table\['kind'\]"),
         ({"color": [1, 2]}, r"color must have shape \(4,\), one value per point, got shape \(2,\)"),
         ({"names": ["a"]}, "`names` requires `color`; pass the class of each point as `color`, or omit `names`"),
         (

@@ -90,7 +90,7 @@ def test_color_can_be_changed_to_another_column():
     assert widget._legend["kind"] == "number" and widget._classes["centers"] == []
     widget.color = None
     assert widget._legend == {"kind": "none"} and set(widget._codes) == {0}
-    with pytest.raises(ValueError, match="color='fuit' is not a column of the widget; did you mean fruit"):
+    with pytest.raises(ValueError, match="color='fuit' is not a column of the widget; did you mean 'fruit'"):
         widget.color = "fuit"
 
 
@@ -181,6 +181,8 @@ def test_linked_widgets_share_their_selection():
         first.link(eq.widget(Y[:30]))
     with pytest.raises(TypeError, match=r"link\(\) needs widgets made by eq.widget, got 3"):
         first.link(3)
+    with pytest.raises(ValueError, match="cannot be linked with itself; pass the other widgets"):
+        first.link(first)
 
 
 def test_widget_shows_a_running_fit():
@@ -241,7 +243,10 @@ def test_selection_is_exported_as_csv(tmp_path):
         ({"Y": Y, "height": 10}, "height must be an integer from 200 to 2000 pixels, got 10"),
         ({"Y": Y, "data": 3}, "data must be a data frame or a mapping of names to values, got int"),
         ({"Y": Y, "data": np.zeros(3)}, "data must be two-dimensional if it is an array"),
-        ({"Y": Y, "data": TABLE, "color": "kind"}, "'kind' is not a column of the table; choose from fruit, weight"),
+        (
+            {"Y": Y, "data": TABLE, "color": "kind"},
+            "'kind' is not a column of the table; the columns are 'fruit', 'weight'",
+        ),
         ({"Y": Y, "data": {"a": [1, 2]}}, r"data\['a'\] must have shape \(60,\)"),
         ({"Y": Y, "labels": ["a"]}, r"labels must have shape \(60,\)"),
         ({"Y": eq.PCA()}, "PCA, which is not fitted"),

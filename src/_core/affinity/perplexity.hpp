@@ -119,11 +119,14 @@ EQ_INLINE double squared_distance(const double *x, const double *y, std::int64_t
 }
 
 inline void pair_distances(Points<double> X, const std::int32_t *neighbors, int k, const std::int32_t *rows,
-                           std::int64_t count, double *d2, int threads) {
+                           std::int64_t count, bool squared, double *distances, int threads) {
     parallel_for(count, 64, threads, [&](std::int64_t first, std::int64_t last, int) {
         for (std::int64_t p = first; p < last; ++p) {
             const std::int64_t i = rows[p];
-            for (int t = 0; t < k; ++t) d2[i * k + t] = squared_distance(X.row(i), X.row(neighbors[i * k + t]), X.d);
+            for (int t = 0; t < k; ++t) {
+                const double d2 = squared_distance(X.row(i), X.row(neighbors[i * k + t]), X.d);
+                distances[i * k + t] = squared ? d2 : std::sqrt(d2);
+            }
         }
     });
 }

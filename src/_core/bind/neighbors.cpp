@@ -1,7 +1,10 @@
 // Bindings of neighbours: distances of listed pairs, and exact ranks.
 #include "neighbors/ranks.hpp"
 
+#include <atomic>
+
 #include "bind/common.hpp"
+#include "threads/parallel.hpp"
 
 namespace {
 
@@ -99,27 +102,38 @@ template <class Source> void bind_ranks(nb::module_ &m, const char *nearest, con
 void bind_neighbors(nb::module_ &m) {
     m.def(
         "pair_distances",
-        [](Matrix<double> X, Matrix<std::int32_t> neighbors, Vector<std::int32_t> rows, OutMatrix<double> d2,
-           int threads) {
+        [](Matrix<double> X, Matrix<std::int32_t> neighbors, Vector<std::int32_t> rows, OutMatrix<double> distances,
+           int threads, bool squared) {
             const std::size_t n = X.shape(0), k = neighbors.shape(1);
             require(neighbors.shape(0) == n, "neighbors must have shape (n, k) for X (n, D)");
-            require(d2.shape(0) == n && d2.shape(1) == k, "d2 must have the shape of neighbors, (n, k)");
+            require(distances.shape(0) == n && distances.shape(1) == k,
+                    "distances must have the shape of neighbors, (n, k)");
             require(k <= MOST_COLUMNS, "neighbors must have fewer than 2^31 columns");
-            bool valid = true;
-            for (std::size_t t = 0; t < rows.shape(0); ++t) {
-                require(rows(t) >= 0 && std::size_t(rows(t)) < n, "rows must be rows of X, from 0 to n - 1");
-                const std::int32_t *const listed = neighbors.data() + std::size_t(rows(t)) * k;
-                for (std::size_t s = 0; s < k; ++s) valid &= listed[s] >= 0 && std::size_t(listed[s]) < n;
-            }
-            require(valid, "neighbors must be rows of X, from 0 to n - 1");
-            keep_apart(neighbors, d2);
-            keep_apart(rows, d2);
+            const std::int32_t *const listed = neighbors.data(), *const chosen = rows.data();
+            std::atomic<bool> rows_valid{true}, all_valid{true};
+            eq::parallel_for(std::int64_t(rows.shape(0)), 1024, threads, [&](std::int64_t first, std::int64_t last, int) {
+                bool valid = true;
+                for (std::int64_t t = first; t < last; ++t) {
+                    if (chosen[t] < 0 || std::size_t(chosen[t]) >= n) {
+                        rows_valid = false;
+                        return;
+                    }
+                    const std::int32_t *const row = listed + std::size_t(chosen[t]) * k;
+                    for (std::size_t s = 0; s < k; ++s) valid &= row[s] >= 0 && std::size_t(row[s]) < n;
+                }
+                if (!valid) all_valid = false;
+            });
+            require(rows_valid, "rows must be rows of X, from 0 to n - 1");
+            require(all_valid, "neighbors must be rows of X, from 0 to n - 1");
+            keep_apart(neighbors, distances);
+            keep_apart(rows, distances);
             eq::ReleaseGil release;
             backend().pair_distances(data_rows(X), neighbors.data(), int(k), rows.data(), std::int64_t(rows.shape(0)),
-                                     d2.data(), threads);
+                                     squared, distances.data(), threads);
         },
-        array("X"), array("neighbors"), array("rows"), array("d2"), "threads"_a,
-        "Squared Euclidean distances (n, k) between the given rows of X and their listed neighbours.");
+        array("X"), array("neighbors"), array("rows"), array("distances"), "threads"_a,
+        "squared"_a = true,
+        "Euclidean distances (n, k) between the given rows of X and their listed neighbours, or their squares.");
     bind_ranks<FromPoints>(m, "nearest_of_points", "ranks_of_points");
     bind_ranks<FromRows>(m, "nearest_of_rows", "ranks_of_rows");
 }

@@ -15,9 +15,6 @@ from ..methods.other_libraries import PARAMETERS
 from .calls import NotAvailable
 from .translate import jobs, shown
 
-USUAL, OURS = 750, 300  # iterations of openTSNE and ours, of which ours reach a lower loss (docs/migration/opentsne.md)
-FEW_ITERATIONS = 50  # so few, as in animations, are kept
-
 
 def optimize(
     embedding: Any, n_iter: int, inplace: bool = False, propagate_exception: bool = False, **settings: Any
@@ -38,7 +35,7 @@ def optimize(
         n_components=embedding.shape[1],
         affinity="precomputed",
         init=np.array(embedding, dtype=np.float64),
-        n_iter=max(min(n_iter, FEW_ITERATIONS), round(n_iter * OURS / USUAL)),
+        n_iter=n_iter,  # measured: with fewer, a stage that starts from another's map may end at a higher loss
         early_exaggeration=float(exaggeration),
         exaggeration=float(exaggeration),
         learning_rate=rate if isinstance(rate, str) else float(rate),

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._atomic import atomic_write
+from .._names import list_names
 from .._optional import import_optional
 from .._plural import plural
 from .._types import Array
 from ..data.read.annotated import check_in_separate_process
 from ..data.read.decode_errors import decoding
-from ..data.read.selection import list_names
 
 MAP_COLUMNS = 3  # a table of `obsm` with more columns is not taken for a map
 

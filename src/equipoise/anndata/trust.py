@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._names import suggest_column
+from .._suggest import did_you_mean
 from ..evaluate import Report
 from ..evaluate import evaluate as measure
 from .representation import check_is_anndata, read_table
@@ -54,8 +56,8 @@ def evaluate(
     check_is_anndata(adata)
     key = _find_map(adata, basis)
     if labels is not None and labels not in adata.obs:
-        known = ", ".join(map(repr, adata.obs.columns))
-        raise ValueError(f"labels={labels!r} is not a column of adata.obs; {_its('columns', known)}")
+        known = suggest_column(str(labels), list(map(str, adata.obs.columns)))
+        raise ValueError(f"labels={labels!r} is not a column of adata.obs; {known}")
     table, metric = _recorded_table(adata, key, "geometry" in options)
     given = {"use_rep": use_rep, "layer": layer, "n_pcs": n_pcs}
     chosen = read_table(adata, **(given if any(value is not None for value in given.values()) else table))
@@ -70,11 +72,9 @@ def _find_map(adata: Any, basis: str) -> str:
     for key in (basis, f"X_{basis}"):
         if key in adata.obsm:
             return key
-    raise ValueError(f"basis={basis!r} is not a key of adata.obsm; {_its('keys', ', '.join(map(repr, adata.obsm)))}")
-
-
-def _its(kind: str, names: str) -> str:
-    return f"its {kind} are {names}" if names else f"it has no {kind}"
+    known = ", ".join(map(repr, adata.obsm))
+    its_keys = did_you_mean(basis, adata.obsm, f"its keys are {known}" if known else "it has no keys")
+    raise ValueError(f"basis={basis!r} is not a key of adata.obsm; {its_keys}")
 
 
 def _recorded_table(adata: Any, key: str, has_geometry: bool) -> tuple[dict[str, Any], str | None]:

@@ -23,6 +23,8 @@ from .._types import Array, Matrix
 from .blocks import FIXED_SEARCH_TILE, FIXED_SUM
 from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
 
+LARGE = 2**20  # entries from which an array is read on several threads; chosen
+PARTS = 64  # parts in which these read it; chosen
 UNUSED = 1 / 16  # largest fraction of an array that stays allocated without being used; chosen
 
 
@@ -307,3 +309,21 @@ def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads:
         raise
     if errors:
         raise errors[0]
+
+
+def largest_magnitude(X: Array) -> float:
+    """Return the largest magnitude in X, 0 if X is empty and NaN if it contains NaN."""
+
+    def largest(part: Array) -> float:
+        return float(np.maximum(part.max(initial=0.0), -part.min(initial=0.0)))
+
+    if X.size < LARGE:
+        return largest(X)
+    parts = np.array_split(X, PARTS)
+    found = np.empty(PARTS)
+
+    def read(i: int) -> None:
+        found[i] = largest(parts[i])
+
+    run_on_threads(read, range(PARTS), current_threads())
+    return float(found.max())

@@ -298,6 +298,17 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
+def require_size(X: Any) -> None:
+    """Raise ValueError if X is a lazy table with an unknown number of rows."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    lazy = not hasattr(X, "shape") and hasattr(X, "collect")
+    if lazy or not all(isinstance(length, Integral) for length in shape):
+        raise ValueError(
+            f"X ({type(X).__name__}) has an unknown number of rows; compute X first: with X.collect() in polars, or"
+            " with X.compute_chunk_sizes() or X.to_dask_array(lengths=True) in dask"
+        )
+
+
 def check_random_state(seed: Any) -> np.random.RandomState:
     """Return `seed` if it is a RandomState, a new RandomState if it is an integer, NumPy's global one if it is None."""
     if isinstance(seed, Integral) and not 0 <= int(seed) <= LARGEST_SEED:

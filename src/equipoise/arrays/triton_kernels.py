@@ -20,10 +20,13 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from .._version import __version__
 
@@ -31,6 +34,13 @@ T = TypeVar("T")
 META = torch.device("meta")
 MOST = 8  # threads that compile; chosen: a quarter of the work is Python code, which runs on one thread at a time
 MARKER = "prepared"
+# Files that a first fit reads, in this order. Loading a library reads a page here and there, which is slow on a cold
+# disk; reading the whole file ahead is not.
+LIBRARIES = {
+    "triton": ("_C/libtriton*.so", "backends/nvidia/bin/ptxas"),
+    "torch": ("lib/libtorch_cuda.so",),
+    "nvidia": ("*/lib/libcusolver.so*", "*/lib/libcufft.so*", "*/lib/libcublas.so*", "*/lib/libcublasLt.so*"),
+}
 CLOCK = 0.1  # seconds by which the times of files may lag behind the clock; chosen
 
 
@@ -117,6 +127,27 @@ def _wait(future: Future[Any] | None) -> None:
             future.result()
 
 
+def start() -> None:
+    """Begin to read libraries from disk and to prepare Triton on other threads, once for each process."""
+    global _start
+    if not _started.is_set():
+        _started.set()
+        _workers.submit(_read_ahead)
+        _start = _workers.submit(_start_triton)
+
+
+def _read_ahead() -> None:
+    """Ask the system to read the files of LIBRARIES into memory."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for package, patterns in LIBRARIES.items():
+        found = find_spec(package)
+        for folder in (found and found.submodule_search_locations) or ():
+            for file in chain.from_iterable(map(Path(folder).glob, patterns)):
+                with suppress(OSError), file.open("rb") as opened:
+                    os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
+
 def _start_triton() -> None:
     """Let Triton prepare its driver and hash its own files, 0.3 s on one thread, which others must not do as well."""
     with _starting, suppress(ImportError):
@@ -170,9 +201,34 @@ class Workers:
 
 _workers = Workers()
 _starting = threading.Lock()
+_started = threading.Event()
 _recording = threading.local()  # `calls`: the list to which launches on this thread are recorded
 _prepared: set[Hashable] = set()
 _start: Future[None] | None = None  # the preparation of Triton, until a launch has waited for it
+
+
+class OnHost(TorchFunctionMode):
+    """Computes with tensors on the CPU instead of the device "meta", and returns the results on "meta".
+
+    PyTorch's own operations on "meta" would import its compiler, which takes seconds.
+    """
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        if function.__name__ == "__get__" or function in (torch.empty, torch.zeros, torch.full):
+            return function(*arguments, **(options or {}))
+        return _moved(function(*_moved(arguments, META, "cpu"), **_moved(options or {}, META, "cpu")), "cpu", META)
+
+
+def _moved(value: Any, source: Any, target: Any) -> Any:
+    """Return a value in which empty tensors on the device `target` stand for those on the device `source`."""
+    if isinstance(value, torch.Tensor) and value.device == torch.device(source):
+        return torch.empty(value.shape, dtype=value.dtype, device=target)
+    if isinstance(value, dict):
+        return {name: _moved(part, source, target) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        parts = [_moved(part, source, target) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    return torch.device(target) if isinstance(value, torch.device) and value == torch.device(source) else value
 
 
 def recorded(launch: Callable[[], object]) -> list[Call]:
@@ -180,7 +236,8 @@ def recorded(launch: Callable[[], object]) -> list[Call]:
     calls: list[Call] = []
     _recording.calls = calls
     try:
-        launch()
+        with OnHost():
+            launch()
     finally:
         del _recording.calls
     return calls
@@ -191,12 +248,10 @@ def prepare(name: str, launch: Callable[[], object]) -> None:
 
     Do nothing if this was done before under this name for the current device, by this process or an earlier one.
     """
-    global _start
+    start()
     key = name, torch.cuda.current_device()
     if key in _prepared:
         return
-    if not _prepared:
-        _start = _workers.submit(_start_triton)
     _prepared.add(key)
     folder = _cache_folder(name)
     if folder is None or folder.get_file(MARKER) is None:

@@ -24,14 +24,16 @@ class AnnotatedOutput:
         The map is written to `obsm["X_<name>"]`.
     table : dict
         The table that was embedded, as arguments of `equipoise.anndata.evaluate`; empty if it was prepared.
+    method : estimator
+        The method that computes the map.
     """
 
-    def __init__(self, source: Path, name: str, table: dict[str, str]):
-        self.source, self.name, self.table = source, name, table
+    def __init__(self, source: Path, name: str, table: dict[str, str], method: Any):
+        self.source, self.name, self.table, self.method = source, name, table, method
 
-    def write(self, path: Path, Y: Array, method: Any) -> None:
-        """Write the copy with the map Y (n, d) of a method."""
-        add_map(self.source, path, self.name, Y, describe_fit(method, self.source.name, self.table))
+    def write(self, path: Path, Y: Array) -> None:
+        """Write the copy with the map Y (n, d)."""
+        add_map(self.source, path, self.name, Y, describe_fit(self.method, self.source.name, self.table))
 
 
 def annotated_output(
@@ -53,4 +55,4 @@ def annotated_output(
     table = {} if is_prepared else {"layer": args.layer} if args.layer else {"use_rep": args.use_rep or "X"}
     if table and isinstance(metric := method.get_params().get("metric", "euclidean"), str):
         table["metric"] = metric
-    return AnnotatedOutput(Path(args.data), map_name(type(method)), table)
+    return AnnotatedOutput(Path(args.data), map_name(type(method)), table, method)

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from .._names import list_names
 from .._plural import plural
-from ..data.read.selection import list_names
 from .console import Console
 from .options import STDIN
 from .read_table import Table

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -71,8 +70,7 @@ def embed(group: Group, args: argparse.Namespace, method: Any, checkpoints: Sequ
         files = [Path(args.out)]
     elif (Y := result.gather()) is not None:
         into = annotated_output(args, outputs, method, n, args.pca is not None)
-        write = None if into is None else partial(into.write, method=method)
-        write_outputs(outputs, Y, dataset, title, geometry=method.fit_plan(n).geometry, write=write)
+        write_outputs(outputs, Y, dataset, title, geometry=method.fit_plan(n).geometry, into=into)
     if group.broadcast_value(stop.asked):
         say(f"interrupted at iteration {result.n_iter}; the map so far is in {join_names(files)}")
         return

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._names import list_names
 from ..data import Dataset
-from ..data.read.selection import list_names
 from ..evaluate.checks import precomputed_input
+from ..inputs.make import check_metric_name
 from ..saving.checkpoint import fingerprint
 from .geometry_option import add_geometry
 from .map_files import MapFile, add_coordinates
@@ -58,6 +59,8 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
     If there are saved methods among the maps, the data are prepared as they were for fitting these methods; otherwise,
     as the options say.
     """
+    if args.metric is not None:
+        check_metric_name(args.metric, pairs=True)
     models = {name: loaded.model for name, loaded in maps.items() if loaded.model is not None}
     if not models:
         table = read_table(args, args.metric or METRIC)

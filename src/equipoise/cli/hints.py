@@ -9,13 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from .._cells import is_missing, is_number
+from .._names import quote
 from .._types import Array
-from ..arrays.blocks import row_blocks
 from ..data import Dataset
-from ..data.read.selection import quote
+from ..data.dominance import dominant_column
 from ..mixed.row_numbers import numbers_rows
 
-DOMINANT = 0.9  # fraction of the variance in one column; chosen
 SAMPLE = 1000  # cells of a column that are checked
 ADDED = re.compile(r"[,\s%$€£]")  # what people add to numbers: separators of thousands, units
 SCALE_DEPENDENT = ("euclidean", "sqeuclidean", "l2", "minkowski", "manhattan", "cityblock", "l1", "chebyshev")
@@ -46,15 +45,13 @@ def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
     for j in numbering:
         name = dataset.columns[j]
         yield f"column {quote(name)} numbers the rows; --id {name} uses it for their names instead of embedding it"
-    if is_scaled or X.shape[1] < 2:
+    if is_scaled or (dominant := dominant_column(X)) is None or dominant[0] in numbering:
         return
-    variance = _variance(X)  # of the values that are not missing
-    j, total = int(np.argmax(variance)), float(variance.sum())
-    if total > 0 and variance[j] > DOMINANT * total and j not in numbering:
-        yield (
-            f"column {quote(dataset.columns[j])} has {variance[j] / total:.1%} of the variance, so that the map shows"
-            " little else; --standardize gives all columns the same weight"
-        )
+    j, fraction = dominant
+    yield (
+        f"column {quote(dataset.columns[j])} has {fraction:.1%} of the variance, so that the map shows little else;"
+        " --standardize gives all columns the same weight"
+    )
 
 
 def _disguised_number(values: Array) -> str | None:
@@ -63,16 +60,3 @@ def _disguised_number(values: Array) -> str | None:
     disguised = [cell for cell in cells if not is_number(cell) and is_number(ADDED.sub("", cell))]
     plain = sum(map(is_number, cells))
     return disguised[0] if disguised and len(disguised) + plain >= 0.9 * len(cells) else None
-
-
-def _variance(X: Array) -> Array:
-    """Return the variance of the values of each column, without a copy of the table."""
-    mean, total = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    known = np.zeros(X.shape[1])
-    for rows in row_blocks(len(X), 8 * X.shape[1]):
-        known += np.isfinite(X[rows]).sum(axis=0)
-        mean += np.nansum(X[rows], axis=0, dtype=np.float64)
-    mean /= np.maximum(known, 1)
-    for rows in row_blocks(len(X), 8 * X.shape[1]):
-        total += np.nansum(np.square(X[rows] - mean), axis=0)
-    return total / np.maximum(known, 1)

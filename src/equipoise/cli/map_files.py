@@ -13,10 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from .. import data
+from .._names import list_names
 from .._types import Array, Matrix
 from ..anndata.stored import find_stored_map
 from ..data import Dataset
-from ..data.read.selection import UnknownColumn, list_names
+from ..data.read.selection import UnknownColumn
 from .options import STDIN, column_names
 from .saved_model import SavedModel, is_model, load_model
 

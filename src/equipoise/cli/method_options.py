@@ -91,6 +91,7 @@ def make_method(args: argparse.Namespace, given: dict[str, Any]) -> Any:
             f"{args.method} is computed in closed form, without iterations; omit --n-iter (--iterations), or add"
             " --solver flow"
         )
+    method.check_parameters()  # before the data are read, whose errors would hide these
     return method
 
 

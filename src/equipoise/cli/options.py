@@ -156,19 +156,19 @@ def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None, 
     return data.load(args.data)
 
 
-def keep_columns(dataset: Dataset, names: Sequence[str] | None) -> Dataset:
+def keep_columns(dataset: Dataset, names: Sequence[str] | None, source: str) -> Dataset:
     """Return a data set whose columns of these names are also among the columns that are copied into the map.
 
-    The names ["all"] stand for all columns.
+    The names ["all"] stand for all columns. Error messages name the file `source`.
     """
     if names is None:
         return dataset
     columns = list(dataset.columns)
     if not columns:
-        raise ValueError(f"{dataset.name} has no column names; omit --keep")
+        raise ValueError(f"{source} has no column names; omit --keep")
     chosen = columns if list(names) == ["all"] and "all" not in columns else list(names)
     others = [name for name in chosen if name not in dataset.extra and name != dataset.label]
-    Selection(tuple(others)).check(columns, dataset.name)
+    Selection(tuple(others)).check(columns, source)
     table = dataset.X[:, [columns.index(name) for name in others]]
     values = table.toarray() if sparse.issparse(table) else np.asarray(table)
     kept = {name: values[:, j].astype(np.float64) for j, name in enumerate(others)}

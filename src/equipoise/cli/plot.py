@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import data
+from .._names import suggest_column
 from .._plural import plural
-from .._suggest import closest
-from ..data.read.selection import list_names, to_texts
+from ..data.read.selection import to_texts
 from .geometry_option import add_geometry
 from .map_files import MapFile, add_coordinates, class_names, read_map
 from .options import add_verb, existing
@@ -65,9 +65,7 @@ def run(args: argparse.Namespace) -> int:
     columns |= {name: values for name, values in details.columns.items() if name not in columns}
     color = loaded.label if args.color is None else args.color
     if color is not None and color not in columns:
-        match = closest(color, columns)
-        suggestion = f"choose from {list_names(columns)}" if match is None else f"did you mean {match!r}?"
-        raise ValueError(f"{args.map} has no column {color!r}; {suggestion}")
+        raise ValueError(f"{args.map} has no column {color!r}; {suggest_column(color, list(columns))}")
     title = args.title or (loaded.name if color in (None, loaded.label) else f"{loaded.name}, {color}")
     geometry = args.geometry or getattr(loaded.model and loaded.model.method, "geometry_", None)
     drawing = Drawing(loaded.Y, columns, color, title, args.dark, geometry=geometry, images=details.images)

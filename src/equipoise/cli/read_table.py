@@ -138,9 +138,9 @@ def _keep(args: argparse.Namespace, dataset: Dataset) -> Dataset:
     """Return a data set that also has the columns of --keep among those that are copied into the map."""
     names = getattr(args, "keep", None)
     if names is None or not is_frame_of_columns(dataset.X):
-        return keep_columns(dataset, names)
+        return keep_columns(dataset, names, args.data)
     chosen = dataset.columns if list(names) == ["all"] else [name for name in names if name not in dataset.extra]
-    Selection(tuple(chosen)).check(dataset.columns, dataset.name)
+    Selection(tuple(chosen)).check(dataset.columns, args.data)
     return replace(dataset, extra={**side_columns(dataset.X, chosen), **dataset.extra})
 
 

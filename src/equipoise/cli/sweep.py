@@ -7,6 +7,8 @@ import sys
 import textwrap
 from typing import Any
 
+from sklearn.base import clone
+
 from ..evaluate.sweep import sweep
 from ..progress import shown
 from .console import WIDTH, Console
@@ -46,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
             " seed and for each other parameter"
         )
     method = make_method(args, {name: several[0] for name, several in given.items() if name not in values})
+    for name, several in values.items():
+        for value in several:
+            clone(method).set_params(**{name: value}).check_parameters()
     table = read_for(method, args)
     dataset = table.dataset
     print_data(Console(sys.stdout), args, table, method, seed)

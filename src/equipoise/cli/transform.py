@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from typing import Any
 
 from .._plural import plural
@@ -42,11 +41,8 @@ def run(args: argparse.Namespace) -> int:
     kind = type(method).__name__
     with shown():
         Y = method.transform(dataset.X)
-    write = None if into is None else partial(into.write, method=method)
     geometry = getattr(method, "geometry_", None)
-    write_outputs(
-        outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_, geometry=geometry, write=write
-    )
+    write_outputs(outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_, geometry=geometry, into=into)
     console.print(f"{dataset.name}: {plural(len(Y), 'row')} placed among {len(method.embedding_):,}; {kind}")
     report_written(outputs.files, console.print)
     return 0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from .. import data
 from .._types import Array
 from ..data import Dataset
 from ..data.write import WRITERS, class_column, map_columns
+from .annotated_output import AnnotatedOutput
 from .map_files import is_coordinate
 from .outputs import PAGE, Outputs, write_bytes
 from .page_details import add_details
@@ -25,17 +23,20 @@ def write_outputs(
     title: str,
     over: Array | None = None,
     geometry: Any = None,
-    write: Callable[[Path, Array], None] | None = None,
+    into: AnnotatedOutput | None = None,
 ) -> None:
     """Write the map Y (n, d) and its plots; if the map `over` (m, d) is given, plots show it in grey under Y.
 
-    `geometry` is the space of the map; flat if None. `write`, if given, writes the file of the map.
+    `geometry` is the space of the map; flat if None. `into`, if given, is the file to which the map is added.
     """
     if outputs.to_stdout:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
     elif outputs.map is not None:
         outputs.map.parent.mkdir(parents=True, exist_ok=True)
-        (write or partial(data.write_map, dataset=dataset))(outputs.map, Y)
+        if into is not None:
+            into.write(outputs.map, Y)
+        else:
+            data.write_map(outputs.map, Y, dataset)
     columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
     drawing = Drawing(Y, columns, class_column(columns, dataset), title, over=over, geometry=geometry)
     for path in outputs.pictures:

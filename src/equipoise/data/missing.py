@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._names import list_names
 from .._plural import plural
 from .._types import Array
 from ..mixed.frame import WORDS, Column, make_column, read_columns
-from ..mixed.gaps import describe_gaps, list_some
+from ..mixed.gaps import describe_gaps, require_not_infinite
 from .dataset import Dataset
 
 
@@ -38,14 +39,11 @@ def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     if not numbers:
         raise ValueError(f'{dataset.name} has no column of numbers; use metric="mixed"')
     X = np.column_stack([column.values for column in numbers])
-    if np.isinf(X).any():
-        i, j = np.argwhere(np.isinf(X))[0]
-        place = f"{dataset.name}, row {i}, column {numbers[j].name!r}"
-        raise ValueError(f"{place}: infinite value; replace it, or drop the row")
     chosen = [column.name for column in numbers]
+    require_not_infinite(X, dataset.name, chosen)
     extra = {**dataset.extra, **{column.name: _side_values(column) for column in read if column.name not in chosen}}
     reasons = {"not numbers": [column.name for column in others], "empty": empty}
-    text = ", ".join(f"{list_some(names)} ({reason})" for reason, names in reasons.items() if names)
+    text = ", ".join(f"{list_names(names)} ({reason})" for reason, names in reasons.items() if names)
     return replace(dataset, X=X, columns=tuple(chosen), extra=extra), text
 
 

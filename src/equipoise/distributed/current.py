@@ -21,7 +21,7 @@ def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, 
         Returned if given.
     timeout : float, default=300
         The time limit of a collective in seconds.
-    backend : {"gloo", "nccl"}, default="gloo"
+    backend : {"auto", "gloo", "nccl"}, default="gloo"
         How ranks communicate, see `TorchGroup`.
 
     Returns

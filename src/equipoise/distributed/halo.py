@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +23,17 @@ class Halo:
     partition : Partition
     needed : array of int64
         Positions of points in the order of the partition, among them own ones.
+
+    Attributes
+    ----------
+    ids : array of int64
+        Positions of the points of the halo, ascending.
+    sent : list of array of int64
+        The own rows that each rank needs.
+    received : list of int
+        The number of points of the halo that each rank owns.
+    size : int
+        The number of own points and points of the halo.
     """
 
     def __init__(self, group: Group, partition: Partition, needed: Array):
@@ -35,15 +47,20 @@ class Halo:
             self.ids = np.flatnonzero(marked)  # sorted, and so by owner
         cuts = np.searchsorted(self.ids, partition.bounds)
         wanted = group.all_to_all([self.ids[a:b] for a, b in pairwise(cuts)])
-        self._sent = [positions - own.start for positions in wanted]
-        self.size = (own.stop - own.start) + len(self.ids)  # own points and those of the halo
+        self.sent = [positions - own.start for positions in wanted]
+        self.received = np.diff(cuts).tolist()
+        self.size = (own.stop - own.start) + len(self.ids)
 
     def extended(self, Y: Array) -> Array:
         """Return the rows of own points Y (own, d), followed by those of the halo, (size, d)."""
+        return self.start(Y)()
+
+    def start(self, Y: Array) -> Callable[[], Array]:
+        """Start to exchange positions, and return a function that waits and returns what `extended` returns."""
         if self.group.size == 1:
-            return Y
-        parts = self.group.all_to_all([np.ascontiguousarray(Y[rows]) for rows in self._sent])
-        return np.concatenate([Y, *parts])
+            return lambda: Y
+        finish = self.group.start_all_to_all([Y[rows] for rows in self.sent], self.received)
+        return lambda: np.concatenate([Y, finish()])
 
     def localized(self, A: Matrix) -> Matrix:
         """Return A (own, n), whose columns are positions, with columns that are rows of `extended`, (own, size)."""

@@ -19,6 +19,7 @@ from .exchange import ROUND, fetch, most_rounds
 from .partition import Partition
 from .principal import PrincipalAxes
 from .rank_affinities import Recipe
+from .rank_engine import RankGrid
 from .rank_problem import SharedProblem
 from .row_sources import open_rows
 from .row_vectors import read_rows, stored_dtype
@@ -33,6 +34,8 @@ class TablePlacement:
     ----------
     problem : SharedProblem
         After its optimisation.
+    engine : RankGrid
+        The engine that computes the forces on new points.
     fitted : SearchedRows
         The rows of the fitted table, reduced to principal components if `axes` are given.
     recipe : Recipe
@@ -42,11 +45,17 @@ class TablePlacement:
     """
 
     def __init__(
-        self, problem: SharedProblem, fitted: SearchedRows, recipe: Recipe, axes: PrincipalAxes | None, n_columns: int
+        self,
+        problem: SharedProblem,
+        engine: RankGrid,
+        fitted: SearchedRows,
+        recipe: Recipe,
+        axes: PrincipalAxes | None,
+        n_columns: int,
     ):
-        self.problem, self.fitted, self.recipe = problem, fitted, recipe
+        self.problem, self.engine, self.fitted, self.recipe = problem, engine, fitted, recipe
         self._axes, self._n_columns = axes, n_columns
-        self._Y, self._engine_state = problem.geometry.work(problem.Y), engine_state(problem.engine)
+        self._Y, self._engine_state = problem.geometry.work(problem.Y), engine_state(engine)
         self._frozen: FrozenForce | None = None
 
     @on_one_blas_thread
@@ -85,8 +94,8 @@ class TablePlacement:
         """Return the force of the map on new points, computed at the first call; all ranks call this method."""
         if self._frozen is None:
             problem = self.problem
-            restore_engine(problem.engine, self._engine_state)
-            self._frozen = problem.objective.freeze(self._Y, problem.engine, problem.schedule.exaggeration)
+            restore_engine(self.engine, self._engine_state)
+            self._frozen = problem.objective.freeze(self._Y, self.engine, problem.schedule.exaggeration)
         return self._frozen
 
     def _place_rows(self, rows: Array, k: int, force: FrozenForce) -> Array:

@@ -10,6 +10,7 @@ from .._types import Array
 from .._warn import warn
 from ..arrays.namespace import is_integer
 from ..data.checks.maps import check_map
+from ..engines import choose_device
 from ..linalg.pca import JITTER
 from ..methods.embedding import Embedding
 from ..methods.estimator import report_remaining_gain
@@ -19,12 +20,13 @@ from ..saving.checkpoint import fingerprint
 from .current import current_group
 from .exact_scan import OwnVectors
 from .group import Group
-from .neighbors import RankNeighbors, find_neighbors
+from .neighbors import RankNeighbors, Resources, find_neighbors
 from .new_rows import TablePlacement
 from .partition import Partition
 from .principal import Principal, principal_map
 from .rank_affinities import RankLoss, Recipe, recipe
 from .rank_engine import RankGrid
+from .rank_gpu import use_own_gpu
 from .rank_map import RankMap
 from .rank_problem import SharedProblem, check_geometry, shared_geometry
 from .rank_spectral import eigenmap
@@ -86,25 +88,30 @@ def fit(
     >>> result = eq.distributed.fit(eq.TSNE(random_state=0), "big.zarr", n_columns=50)  # doctest: +SKIP
     >>> result.write("map.zarr")  # doctest: +SKIP
     """
-    group = current_group(group)
+    device = _tensor_device(method)
+    group = current_group(group, backend="auto" if device == "cuda" else "gloo")
+    if device == "cuda":
+        use_own_gpu(group.rank)
     source = open_rows(data, key=key)
     n, D = source.shape
     plan, made = check_fit(method, n)
     seed = _shared_seed(method, group)
     parameters = {name: value for name, value in method.get_params(deep=False).items() if name not in MAY_DIFFER}
     group.require_equal("the method", repr(type(method)(**parameters)))
+    group.require_equal("the device of PyTorch", device)
     group.require_equal("the shape of the table", [n, D])
     _require_same_rows(group, source)
     reduced = None if n_columns is None else Principal(group, source, n_columns, plan.n_threads)
     table: Any = source if reduced is None else reduced
     found = find_neighbors(
-        group, table, plan.n_neighbors, method.metric, n_threads=plan.n_threads, min_recall=made.recall,
-        row_memory=row_memory,
+        group, table, plan.n_neighbors, method.metric, min_recall=made.recall,
+        resources=Resources(plan.n_threads, row_memory, device),
     )  # fmt: skip
-    shared = SharedMap(group, found.partition, plan.n_threads)
+    shared = _shared_map(group, found.partition, plan.n_threads, device)
     loss = made.loss(found, shared, plan.kernel)
     Y0 = _initial_map(method, plan, found, loss, shared, seed)
-    engine = RankGrid(shared, loss.halo, plan.n_threads, method.tol)
+    grid = RankGrid(shared, loss.halo, plan.n_threads, method.tol)
+    engine = grid if device is None else _torch_engine(grid, shared, device)
     problem = SharedProblem(
         loss.objective, shared_geometry(plan.geometry, shared), engine, Y0, plan.schedule, plan.rule, found.recall,
         shared=shared, ids=found.ids,
@@ -114,7 +121,7 @@ def fit(
         report_remaining_gain(problem, method.n_iter, method.verbose)
     rows = OwnVectors(found.partition, found.rows, found.vectors, plan.n_threads)
     axes = None if reduced is None else reduced.axes
-    return RankMap.of(problem, found.ids, TablePlacement(problem, rows, made, axes, D))
+    return RankMap.of(problem, found.ids, TablePlacement(problem, grid, rows, made, axes, D))
 
 
 def check_fit(method: Any, n: int) -> tuple[FitPlan, Recipe]:
@@ -124,11 +131,8 @@ def check_fit(method: Any, n: int) -> tuple[FitPlan, Recipe]:
     """
     if not isinstance(method, Embedding):
         raise ValueError(f"method must be a method of attraction and repulsion such as TSNE(), got {method!r}")
-    if method.engine not in ("auto", "grid") or method.device == "cuda":
-        raise ValueError(
-            f'engine={method.engine!r} with device={method.device!r} does not run over ranks; use engine="auto" and'
-            ' device="cpu"'
-        )
+    if method.engine not in ("auto", "grid", "torch"):
+        raise ValueError(f'engine={method.engine!r} does not run over ranks; use engine="auto" or engine="torch"')
     if (excess := method.n_columns - 3) > 0:
         raise ValueError(
             f"n_components={method.n_components} is too large over ranks, which use a mesh in at most 3 dimensions; use"
@@ -142,6 +146,28 @@ def check_fit(method: Any, n: int) -> tuple[FitPlan, Recipe]:
     if not (method.random_state is None or is_integer(method.random_state)):
         raise ValueError(f"random_state must be an integer or None over ranks, got {method.random_state!r}")
     return plan, recipe(method, n)
+
+
+def _tensor_device(method: Any) -> str | None:
+    """Return "cuda" or "cpu" if a method computes with PyTorch, and None if it does not."""
+    engine, device = choose_device(getattr(method, "engine", "auto"), getattr(method, "device", "auto"))
+    return device if engine == "torch" else None
+
+
+def _shared_map(group: Group, partition: Partition, n_threads: int, device: str | None) -> SharedMap:
+    """Return the sums over the map, for tensors if it is on a device of PyTorch."""
+    if device is None:
+        return SharedMap(group, partition, n_threads)
+    from .tensor_map import TensorMap  # PyTorch is optional, and slow to import
+
+    return TensorMap(group, partition, n_threads)
+
+
+def _torch_engine(grid: RankGrid, shared: Any, device: str) -> Any:
+    """Return the engine of a rank in PyTorch for the same map as an engine on the CPU."""
+    from .rank_torch import RankTorch
+
+    return RankTorch(shared, grid.halo, grid.n_threads, grid.tol, device)
 
 
 def _require_same_rows(group: Group, source: RowSource) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Callback
+from ..arrays.namespace import array_namespace, to_numpy
 from ..engines import engine_settings
 from ..geometry import Directions, Flat, Geometry, Sphere
 from ..optimize.descent import State, split_callbacks
@@ -26,7 +27,7 @@ class SharedFlat(Flat):
         self.A, self._shared = flat.A, shared
 
     def retract(self, U: Array) -> Array:
-        return np.asarray(U - self._shared.mean(U).astype(U.dtype))
+        return U - array_namespace(U).astype(self._shared.mean(U), U.dtype)
 
 
 def check_geometry(geometry: Geometry) -> None:
@@ -57,7 +58,7 @@ class SharedSteps(GradientSteps):
     def current_map(self, state: State) -> Array:
         """Return the whole map in the order of the input on rank 0, and an empty one on the other ranks."""
         Y = in_input_order(self._shared, self.geometry.map(state.U), self._ids)
-        Y = np.empty((0, state.U.shape[1]), state.U.dtype) if Y is None else Y
+        Y = to_numpy(state.U[:0]).copy() if Y is None else Y
         Y.flags.writeable = False
         return Y
 
@@ -127,7 +128,7 @@ class SharedProblem(ForceProblem):
             return self._run_all(starts, n_iter, proxies, saver)
 
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
-        origin = np.asarray(self._start(starts[0]).origin)
+        origin = to_numpy(self._start(starts[0]).origin)
         P = self.engine.halo.globalized(self.objective.affinities)  # type: ignore[attr-defined]
         lengths = np.diff(P.indptr).astype(np.int64)
         sums = np.zeros((len(lengths), 2))  # of values and of columns: entries differ in length between blocks

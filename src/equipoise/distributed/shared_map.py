@@ -14,6 +14,7 @@ import numpy as np
 from .. import _core
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_SUM
+from ..engines.base import EntrySum
 from ..saving.checkpoint import fingerprint
 from .group import Group
 from .partition import Partition
@@ -93,7 +94,7 @@ class SharedMap:
             sums[first : first + step] = _row_totals(indptr - indptr[0], values)
         return self.total(sums)
 
-    def entry_sum(self, A: Matrix, start: float = 0.0) -> SharedEntrySum:
+    def entry_sum(self, A: Matrix, start: float = 0.0) -> EntrySum:
         return SharedEntrySum(self, A, start)
 
     def maximum(self, value: float) -> float:

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -21,10 +21,12 @@ from .environment import read_environment
 from .group import DEFAULT_TIMEOUT, Group, checked_timeout, refuse_unequal
 from .message_header import Header
 from .rank_error import RankError, describe_error, name_ranks
+from .rank_gpu import choose_backend, identify_gpu, use_own_gpu
 from .rank_monitor import RankMonitor
 
-BACKENDS = ("gloo", "nccl")
+BACKENDS = ("auto", "gloo", "nccl")
 SLICE_SECONDS = 0.2  # how often a waiting rank looks whether another has failed
+SPIN_SECONDS = 2e-3  # how long a rank looks without pause whether a collective of GPUs has ended; chosen
 CHUNK_BYTES = 1 << 28  # the largest message, and the size of the buffers of all_to_all
 _NEVER_SENT = 7001  # tag of a message that no rank sends
 
@@ -39,9 +41,14 @@ class TorchGroup(Group):
     ----------
     timeout : float, default=300
         The time limit of a collective, and of the start, in seconds.
-    backend : {"gloo", "nccl"}, default="gloo"
-        How ranks communicate if the process group has not been initialised. With "nccl" arrays are copied through the
-        GPU LOCAL_RANK, and every rank needs its own GPU.
+    backend : {"auto", "gloo", "nccl"}, default="gloo"
+        How ranks communicate if the process group has not been initialised. "nccl" needs a GPU for each rank, the GPU
+        LOCAL_RANK. "auto" is "nccl" if every rank has a GPU of its own, and "gloo" otherwise.
+
+    Attributes
+    ----------
+    device : torch.device
+        Where messages are: the GPU of this rank with NCCL, otherwise the CPU.
     """
 
     def __init__(self, timeout: float = DEFAULT_TIMEOUT, backend: str = "gloo") -> None:
@@ -62,7 +69,7 @@ class TorchGroup(Group):
             store = dist.distributed_c10d._get_default_store()
         number = store.add(f"equipoise/groups of rank {self.rank}", 1)  # several groups may share a store
         store = dist.PrefixStore(f"equipoise/{number}", store)
-        self._introduce(store)
+        backend = self._introduce(store, backend)
         if self._owner:
             dist.init_process_group(
                 backend,
@@ -71,7 +78,10 @@ class TorchGroup(Group):
                 world_size=self.size,
                 timeout=timedelta(seconds=self.timeout + 60),  # the limit of this class comes first
             )
-        self._device = self._own_gpu() if backend == "nccl" else self._torch.device("cpu")
+        self.device = self._torch.device("cpu")
+        if backend == "nccl":
+            use_own_gpu(self.rank)
+            self.device = self._torch.device("cuda", self._torch.cuda.current_device())
         self._name, self._deadline = "", 0.0
         self.closed = self._aborted = False
         self._monitor = RankMonitor(store, self.rank, self.hosts)
@@ -119,9 +129,38 @@ class TorchGroup(Group):
             ) from error
         return self._dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
 
-    def _introduce(self, store: Any) -> None:
-        """Exchange the names of hosts, and refuse ranks that do not come or have another version or byte order."""
-        own = {"host": socket.gethostname(), "version": __version__, "byteorder": sys.byteorder}
+    def run(self, name: str, *tensors: Any, **options: Any) -> None:
+        """Run a collective of torch.distributed on tensors on `device`, which it fills or changes.
+
+        The ranks must agree beforehand on shapes and dtypes: they are not compared.
+        """
+        with self._collective(name):
+            self._wait([self._start(getattr(self._dist, name), *tensors, **options)])
+
+    def start_all_to_all(self, arrays: Sequence[Array], received: Sequence[int]) -> Callable[[], Array]:
+        if self.device.type != "cpu":
+            return super().start_all_to_all(arrays, received)
+        given = self._torch.from_numpy(np.concatenate(arrays))
+        rows = np.empty((sum(received), *given.shape[1:]), arrays[0].dtype)
+        taken, sent = self._torch.from_numpy(rows), [len(array) for array in arrays]
+        with self._collective("all_to_all"):
+            work = self._start(self._dist.all_to_all_single, taken, given, list(received), sent)
+
+        def finish() -> Array:
+            with self._collective("all_to_all"):
+                self._wait([work])
+            return rows
+
+        return finish
+
+    def _introduce(self, store: Any, backend: str) -> str:
+        """Exchange the names of hosts, and refuse ranks that do not come or have another version or byte order.
+
+        Return the backend, which for "auto" depends on the GPUs of all ranks.
+        """
+        host = socket.gethostname()
+        gpu = identify_gpu(self.rank, host) if backend != "gloo" and self._owner else None
+        own = {"host": host, "version": __version__, "byteorder": sys.byteorder, "backend": backend, "gpu": gpu}
         store.set(f"hello/{self.rank}", json.dumps(own))
         keys = [f"hello/{rank}" for rank in range(self.size)]
         try:
@@ -141,17 +180,10 @@ class TorchGroup(Group):
         self.hosts = tuple(one["host"] for one in hello)
         refuse_unequal("equipoise version", [one["version"] for one in hello], self.hosts)
         refuse_unequal("byte order", [one["byteorder"] for one in hello], self.hosts)
-
-    def _own_gpu(self) -> Any:
-        cuda = self._torch.cuda
-        number = int(os.environ.get("LOCAL_RANK", self.rank % max(cuda.device_count(), 1)))
-        if number >= cuda.device_count():
-            raise RuntimeError(
-                f'rank {self.rank} has no GPU {number} for backend="nccl": {cuda.device_count()} found on {self.host};'
-                ' use backend="gloo", or at most one rank for each GPU'
-            )
-        cuda.set_device(number)
-        return self._torch.device("cuda", number)
+        refuse_unequal("backend", [one["backend"] for one in hello], self.hosts)
+        if not self._owner:
+            return backend
+        return choose_backend(backend, [one["gpu"] for one in hello], self.hosts, self._dist.is_nccl_available())
 
     def _publish(self, failure: RankError) -> None:
         self._monitor.report(failure)
@@ -195,7 +227,7 @@ class TorchGroup(Group):
         works = [self._start(self._dist.broadcast, t, src=rank) for (rank, _), t in zip(chunks, tensors, strict=True)]
         self._wait(works)
         for (rank, chunk), tensor in zip(chunks, tensors, strict=True):
-            if rank != self.rank and self._device.type != "cpu":
+            if rank != self.rank and self.device.type != "cpu":
                 chunk[:] = tensor.cpu().numpy()
 
     def _swap(self, sent: list[Array], received: list[Array], counts: Array) -> None:
@@ -205,7 +237,7 @@ class TorchGroup(Group):
             to, back = here[self.rank].tolist(), here[:, self.rank].tolist()
             given = np.concatenate([part[begin : begin + n] for part, n in zip(sent, to, strict=True)])
             given = self._tensor(given)
-            taken = self._torch.empty(sum(back), dtype=self._torch.uint8, device=self._device)
+            taken = self._torch.empty(sum(back), dtype=self._torch.uint8, device=self.device)
             self._wait([self._start(self._dist.all_to_all_single, taken, given, back, to)])
             pieces = np.split(taken.cpu().numpy(), np.cumsum(back)[:-1])
             for part, n, piece in zip(received, back, pieces, strict=True):
@@ -213,7 +245,7 @@ class TorchGroup(Group):
 
     def _tensor(self, array: Array) -> Any:
         """Return a tensor with the array's memory on the CPU, or a copy on the GPU."""
-        return self._torch.from_numpy(array).to(self._device)
+        return self._torch.from_numpy(array).to(self.device)
 
     def _start(self, function: Any, *arguments: Any, **options: Any) -> Any:
         """Start a collective of torch.distributed, and return its handle."""
@@ -233,19 +265,19 @@ class TorchGroup(Group):
     def _ended(self, work: Any) -> bool:
         """Wait for a short time, and return whether a collective has ended; raise if it failed."""
         try:
-            if self._device.type == "cpu":
+            if self.device.type == "cpu":
                 work.wait(timedelta(seconds=SLICE_SECONDS))
                 return True
-            end = time.monotonic() + SLICE_SECONDS
-            while not work.is_completed() and time.monotonic() < end:
-                time.sleep(1e-4)
+            start = time.monotonic()
+            while not work.is_completed() and (waited := time.monotonic() - start) < SLICE_SECONDS:
+                time.sleep(1e-4 if waited > SPIN_SECONDS else 0)
             if not work.is_completed():
                 return False
             work.wait()
             self._torch.cuda.current_stream().synchronize()
             return True
         except RuntimeError as error:
-            if self._device.type == "cpu" and "timed out" in str(error).lower() and not self._failed(work):
+            if self.device.type == "cpu" and "timed out" in str(error).lower() and not self._failed(work):
                 return False  # the short time has passed, even if the collective has ended since
             raise self._find_failure(describe_error(error), None) from error
 
@@ -274,7 +306,7 @@ class TorchGroup(Group):
             return
         self._aborted = True
         with suppress(RuntimeError):
-            if self._device.type == "cpu":  # gloo closes its connections when the wait for a message times out
+            if self.device.type == "cpu":  # gloo closes its connections when the wait for a message times out
                 message = self._dist.irecv(self._torch.empty(1), src=(self.rank + 1) % self.size, tag=_NEVER_SENT)
                 message.wait(timedelta(milliseconds=1))
             elif hasattr(self._dist.group.WORLD, "abort"):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..arrays.namespace import array_like, to_numpy
 from ..objectives import ConditionalKL
 from .shared_map import SharedMap
 
@@ -23,7 +24,7 @@ class SharedConditionalKL(ConditionalKL):
     def _add_underflowing_rows(self, Y: Array, underflows: Array, results: tuple[Array, Array], engine: Any) -> None:
         shared: SharedMap = engine.shared
         own, (repulsion, log_Z) = shared.partition.own, results
-        at = np.flatnonzero(underflows)
+        Y, at = to_numpy(Y), np.flatnonzero(to_numpy(underflows))
         positions = np.concatenate(shared.group.all_gather(at + own.start))
         if not len(positions):
             return
@@ -32,7 +33,7 @@ class SharedConditionalKL(ConditionalKL):
             batch = slice(start, start + BATCH)
             values, forces = self._rows(Y, positions[batch], points[batch], shared)
             for position, value, force in zip(positions[batch], values, forces, strict=True):
-                repulsion -= force
+                repulsion -= array_like(repulsion, force)
                 if own.start <= position < own.stop:
                     log_Z[position - own.start] = value
 

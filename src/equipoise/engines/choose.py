@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from .._suggest import did_you_mean
 from .._types import Matrix
 from ..arrays.namespace import is_tensor, main_array
 from ..geometry import Pairs
@@ -53,8 +55,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs | Non
     ValueError
         If the name is unknown, or the engine cannot work in d dimensions, with all pairs or in the space.
     """
-    if not (isinstance(name, str) and name in ENGINES):
-        raise ValueError(f"unknown engine {name!r}; choose from {', '.join(map(repr, ENGINES))}")
+    check_engine_name(name, ENGINES)
     if name == "grid" and d > 3:
         others = 'engine="sampled", or "exact" for few points' if pairs is None else 'engine="exact"'
         raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use {others}')
@@ -89,10 +90,17 @@ def _choose_curved(name: str, n: int, d: int, all_pairs: bool, pairs: Pairs) -> 
     return "exact" if all_pairs or d > 3 or not has_mesh or n < CROSSOVER[d] else "grid"
 
 
-def check_engine_name(engine: Any) -> None:
-    """Raise ValueError if `engine` is not a string; the name itself is not checked."""
-    if not isinstance(engine, str):
-        raise ValueError(f"unknown engine {engine!r}; choose from {', '.join(map(repr, ENGINES))}")
+def check_engine_name(engine: Any, known: Sequence[str] = (*ENGINES, NEGATIVE_SAMPLING)) -> None:
+    """Raise ValueError if `engine` is not one of the known names."""
+    if not (isinstance(engine, str) and engine in known):
+        names = ", ".join(repr(name) for name in known if name != NEGATIVE_SAMPLING)
+        raise ValueError(f"unknown engine {engine!r}; {did_you_mean(engine, known, f'choose from {names}')}")
+
+
+def check_device_name(device: Any) -> None:
+    """Raise ValueError if `device` is not one of `DEVICES`."""
+    if not (isinstance(device, str) and device in DEVICES):
+        raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
 
 
 def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
@@ -105,13 +113,11 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     Raises
     ------
     ValueError
-        If the device is unknown or not available, if the engine cannot use the device, or if `engine` is not a string.
+        If the device is unknown or not available, or if the engine cannot use the device.
     ImportError
         If engine="torch" is needed and PyTorch is not installed.
     """
-    if not (isinstance(device, str) and device in DEVICES):
-        raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
-    check_engine_name(engine)
+    check_device_name(device)
     X = main_array(X)
     on_gpu = is_tensor(X) and X.is_cuda
     if engine == "auto" and (device == "cuda" or (on_gpu and device == "auto")):

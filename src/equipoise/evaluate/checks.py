@@ -163,6 +163,10 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     """Return the sorted classes (c,), at least two, and the index (n,) of the class of each of the n points."""
     if labels is None:
         raise ValueError("labels are missing; pass the class of each point")
+    if isinstance(labels, str):
+        raise ValueError(
+            f"labels={labels!r} is text; pass {n:,} labels, one per point, such as the column table[{labels!r}]"
+        )
     labels = np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(f"labels have shape {labels.shape}, but there are {n} points; pass one label per point")

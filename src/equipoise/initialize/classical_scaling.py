@@ -19,9 +19,7 @@ GRAPH_PIVOTS = 50  # the same if shortest paths replace missing δ, with one sea
 
 
 def check_start(init: Any, source: Input) -> None:
-    """Raise for an unknown `init`, or for "pca" if the input is not a dense table."""
-    if isinstance(init, str) and init not in INITS:
-        raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
+    """Raise for the initial map "pca" if the input is not a dense table."""
     if isinstance(init, str) and init == "pca" and not isinstance(source, Table):
         raise ValueError('init="pca" needs a dense table of coordinates; use init="classical", "random" or an array')
 

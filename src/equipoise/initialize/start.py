@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._suggest import did_you_mean
 from .._types import Array, Matrix
 from ..data.checks.maps import check_map
 from ..geometry import Geometry
@@ -32,9 +34,8 @@ class Start:
         self.name = "array"
         if not isinstance(init, str):
             self.user_map = self._check(init)
-        elif init not in INITS:
-            raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
         else:
+            check_init_name(init)
             self.name = init if init != "auto" else "pca" if data.has_principal else "spectral"
 
     def _check(self, init: Any) -> Array:
@@ -58,6 +59,14 @@ class Start:
         """Return the spectral initial map of symmetric affinities W (n, n)."""
         stage("initial map")
         return self.geometry.start(spectral(W, self.d, rng) * self.unit)
+
+
+def check_init_name(init: Any, known: Sequence[str] = INITS) -> None:
+    """Raise ValueError if `init` is text, but not one of the known names; a map is not checked here."""
+    if isinstance(init, str) and init not in known:
+        names = ", ".join(map(repr, known))
+        meant = did_you_mean(init, known, f"init must be {names} or an array (n, d)")
+        raise ValueError(f"unknown init {init!r}; {meant}")
 
 
 def check_init(init: Any, n: int, d: int) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, TypeGuard
 
-import numpy as np
 from scipy import sparse
 
 from .._plural import plural
@@ -22,6 +21,7 @@ from ..data import (
     is_neighbors,
 )
 from ..data.checks.dissimilarities import check_dissimilarities
+from ..mixed.gaps import require_not_infinite
 from ..neighbors import Graph
 from ..neighbors.sparse import check_sparse_metric
 from ..neighbors.vectors import EUCLIDEAN, check_metric, is_mixed, is_nan_euclidean
@@ -78,8 +78,7 @@ def make_input(
         metric="inner_product" raises ValueError, because its distances from one point cannot be compared with those
         from another.
     """
-    if not (isinstance(affinity, str) and affinity in AFFINITIES):
-        raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
+    check_affinity_name(affinity)
     if isinstance(h, type):
         raise ValueError(f"h={h.__name__} is a class; pass an object, h={h.__name__}()")
     if isinstance(h, str):
@@ -91,7 +90,7 @@ def make_input(
         return X
     if is_space(X):
         return _from_space(X, metric, h, affinity)
-    _check_metric(metric, [name for name in METRICS if name != "inner_product"] if pairs else METRICS)
+    check_metric_name(metric, pairs)
     if is_mixed(metric):
         return _from_mixed_columns(X, metric, h, affinity)
     use_device = device is not None and affinity != "precomputed" and h is None and metric in DEVICE_METRICS
@@ -128,10 +127,7 @@ def _from_mixed_columns(X: Any, metric: Any, h: Any, affinity: str) -> Input:
         raise ValueError(f'metric={metric!r} compares columns of a table; omit h and affinity="precomputed"')
     if is_nan_euclidean(metric):
         X = check_rows(X, min_rows=2, accept_sparse=False)
-        infinite = np.argwhere(np.isinf(X))
-        if infinite.size:
-            i, j = infinite[0]
-            raise ValueError(f"X is infinite at row {i}, column {j}; replace the value, or drop the row")
+        require_not_infinite(X, "X")
     return MixedTable(X, metric)
 
 
@@ -162,7 +158,16 @@ def _from_distances(X: Any, pairs: bool) -> Input:
     return Distances(check_distances(X))
 
 
-def _check_metric(metric: Any, names: Any) -> None:
+def check_affinity_name(affinity: Any) -> None:
+    """Raise ValueError if `affinity` is not one of `AFFINITIES`."""
+    if not (isinstance(affinity, str) and affinity in AFFINITIES):
+        known = f"choose from {', '.join(map(repr, AFFINITIES))}"
+        raise ValueError(f"unknown affinity {affinity!r}; {did_you_mean(affinity, AFFINITIES, known)}")
+
+
+def check_metric_name(metric: Any, pairs: bool = False) -> None:
+    """Raise ValueError if `metric` is neither a function nor a known name; `make_input` explains `pairs`."""
+    names = [name for name in METRICS if name != "inner_product"] if pairs else METRICS
     if not callable(metric) and not is_mixed(metric) and not (isinstance(metric, str) and metric in names):
         meant = did_you_mean(metric, names, "") if isinstance(metric, str) else ""
         known = f"metric must be a callable or one of {', '.join(names)}"

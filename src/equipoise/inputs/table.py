@@ -154,10 +154,10 @@ class Table(Input):
         width = np.diff(pattern.indptr)
         if not is_euclidean(self.metric) or width.min() != width.max() or not pattern.nnz:
             return super().stored_pairs(pattern, n_threads)
-        d2 = np.empty((self.n, width[0]))
+        d = np.empty((self.n, width[0]))
         rows = np.arange(self.n, dtype=np.int32)
-        _core.pair_distances(self.X, pattern.indices.reshape(d2.shape), rows, d2, n_threads)
-        return np.sqrt(d2, out=d2).ravel()
+        _core.pair_distances(self.X, pattern.indices.reshape(d.shape), rows, d, n_threads, squared=False)
+        return d.ravel()
 
     def condensed(self, dtype: type[np.floating], n_threads: int) -> Array:
         if not is_euclidean(self.metric) or dtype is not np.float32:

@@ -15,8 +15,10 @@ from .._types import Array, Callback
 from .._warn import warn
 from ..arrays.namespace import check_random_state, is_device_array, is_positive, on_device_of
 from ..engines import Reference, choose_device
+from ..engines.choose import check_device_name, check_engine_name
 from ..geometry import Geometry
 from ..inputs import Input
+from ..inputs.make import check_metric_name
 from ..linalg.pca import fix_signs, one_blas_thread
 from ..memory import require_memory_for_new_rows
 from ..objectives import ClosedForm
@@ -155,6 +157,9 @@ class ClassicalEmbedding(Estimator):
 
     def check_parameters(self) -> None:
         check_n_components(self.n_components)
+        check_metric_name(getattr(self, "metric", "euclidean"))
+        check_engine_name(self.engine, ENGINES)
+        check_device_name(self.device)
         check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)
         self._n_threads()
@@ -165,8 +170,6 @@ class ClassicalEmbedding(Estimator):
 
     def _device(self, X: Any) -> str | None:
         """Return the PyTorch device for X; None if PyTorch is not used."""
-        if not (isinstance(self.engine, str) and self.engine in ENGINES):
-            raise ValueError(f"unknown engine {self.engine!r} for {type(self).__name__}; choose from 'auto', 'torch'")
         engine, device = choose_device(self.engine, self.device, X)
         return device if engine == "torch" else None
 

@@ -28,6 +28,7 @@ from ..optimize.placement import FrozenMap
 from ..optimize.rules import Rule, Schedule, make_schedule
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
+from . import gpu_kernels
 from .estimator import (
     Estimator,
     accepts_cupy,
@@ -39,14 +40,12 @@ from .estimator import (
     default_n_iter,
     lock_checkpoints,
     neighbors_cache,
-    print_description,
-    print_loss,
     report_remaining_gain,
     require_memory_for_method,
 )
 from .fit_plan import FitPlan
-from .gpu_kernels import prepare_fit
 from .parameter_names import inherit_parameters
+from .printed import print_description, print_loss
 
 
 @dataclass(eq=False, repr=False)
@@ -243,6 +242,8 @@ class Embedding(Estimator):
         self.check_parameters()
         kernel, geometry, rule = self.output_kernel(), self._geometry(), self._rule()
         (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
+        if device == "cuda":
+            gpu_kernels.start()
         if requested not in ("exact", "reference") and not all_pairs:
             self._require_free_memory(X)
         data = self._input(X)
@@ -254,11 +255,10 @@ class Embedding(Estimator):
         neighborhoods = self._neighborhoods(data, y)
         name = self._engine(requested, data.n)
         if device == "cuda":
-            prepare_fit(data, self._neighbors(data.n), self.n_columns)
+            gpu_kernels.prepare_fit(data, self._neighbors(data.n), self.n_columns)
         require_memory_for_method(self, data.n, self._bytes_per_pair(data, name), self._all_pairs())
         start = Start(self.init if init is None else init, data, self.n_columns, kernel, geometry)
-        rng = check_random_state(self.random_state)
-        Y0 = start.from_data(rng)
+        Y0 = start.from_data(rng := check_random_state(self.random_state))
         options: Any = {"deterministic": self.deterministic, "pairs": geometry.pairs}
         engine = make_engine(name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device, **options)
         # Edges are summed in the engine's precision; a divergence over all pairs divides by P and needs every digit.

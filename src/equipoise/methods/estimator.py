@@ -14,11 +14,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from .. import progress
 from .._plural import plural
 from .._suggest import described
 from .._warn import UnfinishedWarning, warn
-from ..arrays.csr import is_sparse
 from ..arrays.memory_limits import (
     RESOURCE_LIMITS,
     available_memory,
@@ -40,7 +38,10 @@ from ..arrays.namespace import (
     to_numpy,
 )
 from ..data import check_rows, is_neighbors
+from ..engines.choose import check_device_name, check_engine_name
+from ..initialize.start import check_init_name
 from ..inputs import Distances, FromSpace, Input, is_space
+from ..inputs.make import check_metric_name
 from ..kernels import Kernel
 from ..memory import require_address_space, require_memory_for_pairs
 from ..neighbors.search import MOST_THREADS
@@ -270,6 +271,10 @@ def check_n_components(n_components: Any) -> None:
 def check_forces(method: Any) -> None:
     """Raise unless the parameters that all methods of attraction and repulsion share are valid."""
     check_n_components(method.n_components)
+    check_metric_name(method.metric)
+    check_init_name(method.init)
+    check_engine_name(method.engine)
+    check_device_name(method.device)
     if not is_auto(method.learning_rate) and not is_positive(method.learning_rate):
         raise ValueError(f'learning_rate must be a positive number or "auto", got {method.learning_rate!r}')
     early = method.resolve_early_exaggeration()
@@ -280,15 +285,6 @@ def check_forces(method: Any) -> None:
         raise ValueError(f"deterministic must be True or False, got {method.deterministic!r}")
     if not (is_positive(method.tol) and method.tol < 1):
         raise ValueError(f"tol must be a number above 0 and below 1, got {method.tol!r}")
-
-
-def require_memory_for_method(method: Any, n: int, bytes_per_pair: float, all_pairs: bool) -> None:
-    """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
-    others = 'engine="grid" or "sampled", which store neighbours only'
-    if all_pairs:
-        others = "an Alpha divergence with alpha < 1, which needs the affinities of neighbours only"
-    if bytes_per_pair:
-        require_memory_for_pairs(n, bytes_per_pair, type(method).__name__, f"use fewer rows, or {others}")
 
 
 def check_kernel_parameter(kernel: Any) -> Kernel | None:
@@ -325,6 +321,15 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
             if not isinstance(random_state, int | np.integer):
                 raise ValueError(f"Checkpoint requires an integer random_state, got {random_state!r}")
             callback.check()
+
+
+def require_memory_for_method(method: Any, n: int, bytes_per_pair: float, all_pairs: bool) -> None:
+    """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
+    others = 'engine="grid" or "sampled", which store neighbours only'
+    if all_pairs:
+        others = "an Alpha divergence with alpha < 1, which needs the affinities of neighbours only"
+    if bytes_per_pair:
+        require_memory_for_pairs(n, bytes_per_pair, type(method).__name__, f"use fewer rows, or {others}")
 
 
 def neighbors_cache(data: Input, callbacks: Any) -> AbstractContextManager[None]:
@@ -383,18 +388,3 @@ def report_remaining_gain(problem: Problem, n_iter: Any, verbose: Any) -> None:
         print(describe_remaining_gain(gain, problem.n_iter), flush=True)
     elif len(problem.Y0) > FEW_POINTS and gain > (LARGE_BY_DEFAULT if n_iter is None else LARGE_GAIN):
         warn(describe_remaining_gain(gain, problem.n_iter), UnfinishedWarning)
-
-
-def print_description(problem: ForceProblem) -> None:
-    """Print one line about a problem: its engine, its number of points and its affinities P."""
-    P, (n, d) = problem.objective.affinities, problem.Y0.shape
-    pairs = "dense P"
-    if is_sparse(P):
-        pairs = f"sparse P with {P.nnz / n:.0f} entries per row, recall {problem.knn_recall:.2f}"
-    progress.end_stage()
-    print(f"engine {problem.engine_name}: {n:,} points in {d}-D, {pairs}", flush=True)
-
-
-def print_loss(iteration: int, loss: float, Y: Any) -> None:
-    """Print the iteration and the loss; used as a callback."""
-    print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

@@ -27,6 +27,7 @@ from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
 from ..geometry import Orthonormal
 from ..inputs import Input, make_input
+from ..inputs.make import check_affinity_name
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..linalg.laplacian import normalized_laplacian
 from ..memory import require_memory_for_pairs
@@ -251,6 +252,10 @@ class LaplacianEigenmaps(ClassicalEmbedding):
     affinity: str = "uniform"
     metric: Any = "euclidean"
     tol: float = 1e-9
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_affinity_name(self.affinity)
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         data = make_input(X, self.metric, None, self.affinity, device=self._device(X))

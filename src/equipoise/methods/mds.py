@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._plural import plural
+from .._suggest import did_you_mean
 from .._types import Array, Callback
 from .._warn import warn
 from ..arrays.memory_limits import available_memory, require_memory
@@ -26,9 +27,12 @@ from ..arrays.namespace import (
 )
 from ..data.checks.dissimilarities import check_pair_weights
 from ..engines import choose_device
-from ..initialize.classical_scaling import check_start, first_map
+from ..engines.choose import check_device_name
+from ..initialize.classical_scaling import INITS, check_start, first_map
 from ..initialize.random import random_ball
+from ..initialize.start import check_init_name
 from ..inputs import FromSpace, Input, make_input
+from ..inputs.make import check_metric_name
 from ..linalg.pca import on_one_blas_thread, one_blas_thread
 from ..memory import require_memory_for_pairs
 from ..objectives.stress.metric import Misfit
@@ -49,9 +53,9 @@ from .estimator import (
     check_placed,
     check_verbose,
     lock_checkpoints,
-    print_loss,
     report_remaining_gain,
 )
+from .printed import print_loss
 
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
 NOISE = 0.01  # added to starts of logarithmic stress, relative to the radius, so that no points coincide; chosen
@@ -350,13 +354,16 @@ class MDS(Estimator):
 
     def check_parameters(self) -> None:
         check_n_components(self.n_components)
+        check_metric_name(self.metric, pairs=True)
+        check_init_name(self.init, INITS)
+        check_device_name(self.device)
         if not (is_integer(self.n_init) and self.n_init >= 1):
             raise ValueError(f"n_init must be an integer >= 1, got {self.n_init!r}")
         for name, allowed in (("stress", STRESSES), ("solver", SOLVERS), ("engine", (*ENGINES, "sampled"))):
             value = getattr(self, name)
             if not (isinstance(value, str) and value in allowed):
                 options = ", ".join(repr(option) for option in allowed if option != "sampled")
-                raise ValueError(f"unknown {name} {value!r}; choose from {options}")
+                raise ValueError(f"unknown {name} {value!r}; {did_you_mean(value, allowed, f'choose from {options}')}")
         if self.solver != "lbfgs" and (self.stress in WORST_CASES or (self.stress, self.solver) == ("log", "smacof")):
             raise ValueError(f'solver="{self.solver}" does not support stress="{self.stress}"; use solver="lbfgs"')
         if self.solver != "descent" and self.learning_rate != "auto":

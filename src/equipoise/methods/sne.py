@@ -24,6 +24,7 @@ from ..engines import choose_device
 from ..engines.choose import engine_for_sampling, samples_edges
 from ..geometry import Flat, Geometry, Placed
 from ..inputs import Input, make_input
+from ..inputs.make import check_affinity_name
 from ..kernels import Kernel
 from ..objectives import ConditionalKL, Objective, check_kernel, joint_objective, require_dense
 from ..problems.autograd import CurvedProblem
@@ -153,7 +154,9 @@ class NeighborEmbedding(Embedding):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if self._own_affinity():
+        if not self._own_affinity():
+            check_affinity_name(self.affinity)
+        else:
             check_affinity(self.affinity)
             if isinstance(self.affinity, Kernel):
                 check_kernel(self.affinity)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._names import list_names, suggest_column
 from .._plural import plural
 from .._tags import tagged
 from .._types import Array
 from .base import ABSOLUTE, CATEGORY, SQUARED, ColumnDistance
 from .frame import WORDS, make_column, read_columns
-from .gaps import describe_gaps, list_some
+from .gaps import describe_gaps, require_not_infinite
 from .gower import Gower
 from .settings import Mixed
 
@@ -79,8 +80,8 @@ def _take(arrays: dict[str, Any], columns: Sequence[str], block: str) -> dict[st
     """Return the columns of a block; raise ValueError if the table lacks one."""
     if lacking := [column for column in columns if column not in arrays]:
         raise ValueError(
-            f"X lacks {plural(len(lacking), 'column')} of block {block!r}, {list_some(lacking)}; the columns of X are"
-            f" {list_some(list(arrays))}"
+            f"X lacks {plural(len(lacking), 'column')} of block {block!r}, {list_names(lacking)};"
+            f" {suggest_column(lacking[0], list(arrays))}"
         )
     return {column: arrays[column] for column in columns}
 
@@ -136,10 +137,7 @@ class _Numbers:
         if not gaps.any():
             return X
         if self.missing == "error" or np.isnan(self.fill).any():
-            raise ValueError(
-                f'block {self.name!r} has missing values: {describe_gaps(X)}; use Blocks(..., missing="median"), drop'
-                " these rows, or leave the columns out"
-            )
+            raise _gaps_in_block(self.name, X)
         return np.where(gaps, self.fill, X)
 
 
@@ -153,10 +151,16 @@ def _numbers(block: str, arrays: dict[str, Any]) -> Array:
                 ' the block the metric "mixed", or leave the column out'
             )
     X = np.column_stack([column.values for column in columns])
-    if (infinite := np.argwhere(np.isinf(X))).size:
-        i, j = infinite[0]
-        raise ValueError(f"column {columns[j].name!r} is infinite in row {i}; replace the value, or drop the row")
+    require_not_infinite(X, "X", [column.name for column in columns])
     return X
+
+
+def _gaps_in_block(block: str, values: Array) -> ValueError:
+    """Return the error for missing values among the columns of a block."""
+    return ValueError(
+        f'block {block!r} has missing values: {describe_gaps(values)}; use Blocks(..., missing="median"), drop these'
+        " rows, or leave the columns out"
+    )
 
 
 @tagged("mixed.block_distance.Mixture")
@@ -175,10 +179,7 @@ class _Mixture:
         X = pyarrow.table(arrays)
         gower, codes = Gower.fit_encode(X, Mixed(missing="distance" if missing == "error" else missing))
         if missing == "error" and np.isnan(codes).any():
-            raise ValueError(
-                f'block {name!r} has missing values: {describe_gaps(codes)}; use Blocks(..., missing="median"), drop'
-                " these rows, or leave the columns out"
-            )
+            raise _gaps_in_block(name, codes)
         return cls(name, gower)
 
     def encode(self, arrays: dict[str, Any]) -> Array:
@@ -186,9 +187,7 @@ class _Mixture:
 
         codes = self.gower.encode(pyarrow.table(arrays))
         if np.isnan(codes).any():
-            raise ValueError(
-                f"block {self.name!r} has missing values: {describe_gaps(codes)}; fill them in, or drop the rows"
-            )
+            raise _gaps_in_block(self.name, codes)
         return codes
 
     def mean(self, codes: Array) -> float:

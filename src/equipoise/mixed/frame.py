@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from scipy import sparse
 from .._cells import is_missing, is_number
 from .._optional import import_optional
 from .._types import Array
-from ..arrays.namespace import is_cupy, is_tensor, to_numpy
+from ..arrays.namespace import is_cupy, is_tensor, require_size, to_numpy
 
 DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}  # ticks of a unit in a day
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # 1,234 and -12,345.67
@@ -53,17 +52,6 @@ class Column(NamedTuple):
     def is_category(self) -> bool:
         """Whether two values are only equal or different."""
         return self.kind in ("boolean", "category")
-
-
-def require_size(X: Any) -> None:
-    """Raise ValueError if X is a lazy table with an unknown number of rows."""
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    lazy = not hasattr(X, "shape") and hasattr(X, "collect")
-    if lazy or not all(isinstance(length, Integral) for length in shape):
-        raise ValueError(
-            f"X ({type(X).__name__}) has an unknown number of rows; compute X first: with X.collect() in polars, or"
-            " with X.compute_chunk_sizes() or X.to_dask_array(lengths=True) in dask"
-        )
 
 
 def is_frame(X: Any) -> bool:

@@ -6,16 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._names import quote
 from .._plural import plural
 from .._types import Array
-
-SHOWN = 5  # names in a message; chosen
-
-
-def list_some(names: Sequence[str]) -> str:
-    """Return the first names, quoted and separated by commas, and the number of the others."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + more
 
 
 def describe_gaps(values: Array) -> str:
@@ -26,6 +19,15 @@ def describe_gaps(values: Array) -> str:
     rows, columns = int(gaps.any(axis=1).sum()), int(gaps.any(axis=0).sum())
     cells = plural(int(gaps.sum()), "value")
     return f"{cells} ({gaps.mean():.1%}) in {plural(rows, 'row')} and {plural(columns, 'column')}"
+
+
+def require_not_infinite(values: Array, source: str, columns: Sequence[str] = ()) -> None:
+    """Raise ValueError if a value (n, C) is infinite; the message names its row and its column. NaN is allowed."""
+    infinite = np.argwhere(np.isinf(values))
+    if infinite.size:
+        i, j = map(int, infinite[0])
+        column = quote(columns[j]) if columns else j
+        raise ValueError(f"{source}, row {i}, column {column}: infinite value; replace it, or drop the row")
 
 
 def require_values(values: Array) -> None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._names import list_names, suggest_column
 from .._plural import plural
-from .._suggest import closest
 from .._tags import tagged
 from .._types import Array
 from .._warn import LeftOutWarning, warn
 from .base import ABSOLUTE, CATEGORY, ColumnDistance
 from .frame import WORDS, Column, make_column, make_column_like, read_columns
-from .gaps import describe_gaps, list_some, require_values
+from .gaps import describe_gaps, require_not_infinite, require_values
 from .row_numbers import FEW_ROWS, numbers_rows
 
 if TYPE_CHECKING:
@@ -69,11 +69,10 @@ class Gower(ColumnDistance):
         for role, named in (("weights", settings.weights or {}), ("categories", settings.categories)):
             for name in named:
                 if name not in arrays:
-                    meant = closest(name, arrays)
-                    hint = f"did you mean {meant!r}?" if meant else f"the columns are {list_some(list(arrays))}"
+                    hint = suggest_column(name, list(arrays))
                     raise ValueError(f"{role} names a column {name!r}, which X does not have; {hint}")
         columns = [make_column(name, array, name in settings.categories) for name, array in arrays.items()]
-        reasons = {c.name: _reason_to_leave_out(c, (settings.weights or {}).get(c.name)) for c in columns}
+        reasons = {c.name: reason_to_leave_out(c, (settings.weights or {}).get(c.name)) for c in columns}
         left_out = {name: reason for name, reason in reasons.items() if reason}
         used = [column for column in columns if column.name not in left_out]
         if not used:
@@ -90,21 +89,21 @@ class Gower(ColumnDistance):
         arrays = read_columns(X)
         if missing := [name for name in self.names if name not in arrays]:
             raise ValueError(
-                f"X lacks {plural(len(missing), 'column')} of the fitted data, {list_some(missing)}; add them"
+                f"X lacks {plural(len(missing), 'column')} of the fitted data, {list_names(missing)}; add them"
             )
         columns = [
             make_column_like(name, arrays[name], kind, list(levels))
             for name, kind, levels in zip(self.names, self.column_kinds, self.levels, strict=True)
         ]
         for column, levels in zip(columns, self.levels, strict=True):
-            _check_finite(column)
+            require_not_infinite(column.values[:, None], "X", [column.name])
             new = column.levels[len(levels) :]
             if new and column.kind == "ordered":
                 raise ValueError(
                     f"column {column.name!r} has an order, but contains {new[0]!r}, which was not in the fitted data"
                 )
             if new:
-                warn(f"column {column.name!r} has categories that were not in the fitted data: {list_some(new)}")
+                warn(f"column {column.name!r} has categories that were not in the fitted data: {list_names(new)}")
         return self._codes(columns)
 
     def _codes(self, columns: Sequence[Column]) -> Array:
@@ -121,17 +120,11 @@ def _span(column: Column) -> tuple[float, float]:
     """Return the smallest and the largest number; 0 and 1 for categories, so that their codes stay integers."""
     if column.is_category:
         return 0.0, 1.0
-    _check_finite(column)
+    require_not_infinite(column.values[:, None], "X", [column.name])
     low, high = float(np.nanmin(column.values)), float(np.nanmax(column.values))
     if not np.isfinite(high - low):
         raise ValueError(f"the range of column {column.name!r} overflows; divide the column by a constant")
     return low, high
-
-
-def _check_finite(column: Column) -> None:
-    infinite = np.flatnonzero(np.isinf(column.values))
-    if infinite.size:
-        raise ValueError(f"column {column.name!r} is infinite in row {infinite[0]}; replace the value, or drop the row")
 
 
 def _fill(column: Column, how: str) -> float:
@@ -143,7 +136,7 @@ def _fill(column: Column, how: str) -> float:
     return float(np.mean(present) if how == "mean" else np.median(present))
 
 
-def _reason_to_leave_out(column: Column, weight: float | None) -> str:
+def reason_to_leave_out(column: Column, weight: float | None = None) -> str:
     """Return why a column is not compared, or an empty text if it is; `weight` is the one that the user gave."""
     if weight == 0:
         return UNWEIGHTED
@@ -165,7 +158,7 @@ def _reasons(left_out: dict[str, str]) -> str:
     """Return the columns that are left out, grouped by the reason: "'id' (numbers the rows), 'a', 'b' (constant)"."""
     reasons = dict.fromkeys(left_out.values())
     return ", ".join(
-        f"{list_some([name for name, other in left_out.items() if other == reason])} ({reason})" for reason in reasons
+        f"{list_names([name for name, other in left_out.items() if other == reason])} ({reason})" for reason in reasons
     )
 
 

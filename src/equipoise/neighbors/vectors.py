@@ -22,15 +22,14 @@ from .. import _core
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
-from ..arrays.csr import make_csr, run_on_threads
-from ..arrays.namespace import check_finite
+from ..arrays.csr import largest_magnitude, make_csr, run_on_threads
+from ..arrays.namespace import LARGEST, check_finite
 from ..linalg.pca import on_one_blas_thread
 from ..mixed import Blocks, Mixed
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 # Differences of coordinates per call of the core, half a second on one thread; Ctrl-C is noticed between calls.
 MEASURED = 5e8
-FINISHED_ROWS = 4096  # rows of distances finished by one thread at a time; chosen
 LINEAR = ("manhattan", "cityblock", "l1", "chebyshev")  # metrics that do not square differences
 
 
@@ -93,8 +92,7 @@ def in_range(X: Array) -> Array:
 
 def range_exponent(X: Matrix) -> int:
     """Return an exponent e, usually 0, such that the squares of X / 2^e do not overflow and do not all underflow."""
-    X = X.data if sparse.issparse(X) else X
-    largest = max(X.max(initial=0.0), -X.min(initial=0.0))
+    largest = largest_magnitude(X.data if sparse.issparse(X) else X)
     return 0 if largest == 0 or 1e-100 < largest < 1e100 else int(np.frexp(largest)[1])
 
 
@@ -261,17 +259,12 @@ class EuclideanVectors(Vectors):
         return np.ascontiguousarray(V / norm)
 
     def own_distances(self, found: Array, n_threads: int, order: Array | None = None) -> Array:
-        d2 = np.empty(found.shape)
+        distances, euclidean = np.empty(found.shape), is_euclidean(self.metric)
         order = np.arange(len(found), dtype=np.int32) if order is None else order
         step = max(1, int(MEASURED // (found.shape[1] * self.base.shape[1])))
         for start in range(0, len(order), step):
-            _core.pair_distances(self.base, found, order[start : start + step], d2, n_threads)
-
-        def finish(start: int) -> None:
-            self._finish(d2[start : start + FINISHED_ROWS])  # in place
-
-        run_on_threads(finish, range(0, len(d2), FINISHED_ROWS), n_threads)
-        return d2
+            _core.pair_distances(self.base, found, order[start : start + step], distances, n_threads, not euclidean)
+        return distances if euclidean else self._finish(distances)
 
     def _pairs(self, q: Array, x: Array) -> Array:
         return np.square(x - q).sum(axis=2)
@@ -375,8 +368,9 @@ def check_metric_results(D: Array, metric: Any, start: int = 0, *, new: bool = F
 
 def check_range(X: Matrix, metric: Any) -> None:
     """Raise ValueError if X (n, D), dense or CSR, is not finite, or if its values would overflow in the metric."""
-    linear = callable(metric) or metric in LINEAR
-    check_finite(X, "X", power=1 if linear else 2)
+    power = 1 if callable(metric) or metric in LINEAR else 2
+    if sparse.issparse(X) or not largest_magnitude(X) <= LARGEST ** (1 / power):  # so for NaN
+        check_finite(X, "X", power=power)
 
 
 def make_vectors(X: Array, metric: Any) -> Vectors | None:

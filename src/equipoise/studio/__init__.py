@@ -6,5 +6,6 @@ from .limits import Limits
 from .server.serve import serve
 from .session.recipe import Recipe
 from .session.run import Run
+from .table_choices import TableChoices
 
-__all__ = ["Limits", "Recipe", "Run", "serve"]
+__all__ = ["Limits", "Recipe", "Run", "TableChoices", "serve"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -16,9 +17,11 @@ from ..data.read.selection import to_classes
 from ..data.toys import TOYS
 from ..views.column import Classes, read_column
 from .limits import Limits
+from .preview import Preview, preview
+from .table_choices import TableChoices
 
-SUFFIXES = (".csv", ".npy")
-GIVEN = "given:"
+SUFFIXES = (".csv", ".tsv", ".npy")
+GIVEN, FILE = "given:", "file:"
 
 
 @dataclass(frozen=True)
@@ -64,18 +67,32 @@ class DataSources:
         # The operating system may have deleted the folder if it is temporary.
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         files = sorted(path.name for path in found if path.suffix in SUFFIXES and path.is_file())
+        titles = {name: self.title(name) for name in files}
+        if len(set(titles.values())) < len(titles):  # uploads of one name but different content
+            titles = {name: name for name in files}
         kinds = {
             "Your data": [] if self.given is None else [(GIVEN, self.given.dataset.name)],
             "Files": [
-                (f"file:{name}", name) for name in files if name not in self._uploads or f"file:{name}" in opened
+                (f"file:{name}", titles[name])
+                for name in files
+                if name not in self._uploads or f"file:{name}" in opened
             ],
             "Real data": [(f"named:{name}", name) for name in BUNDLED],
             "Toy shapes": [(f"named:{name}", name.replace("_", " ")) for name in TOYS],
         }
         return {kind: names for kind, names in kinds.items() if names}
 
-    def load(self, name: str) -> Dataset:
-        """Return the data set called `name`; raise ValueError if it cannot be opened."""
+    def title(self, name: str) -> str:
+        """Return the name that a file, `file:` + name in the folder, has on the user's machine."""
+        stored = name.removeprefix(FILE)
+        return self._uploads.get(stored, (stored, 0))[0]
+
+    def load(self, name: str, choices: TableChoices | None = None) -> Dataset:
+        """Return the data set called `name`; raise ValueError if it cannot be opened.
+
+        `choices` describe how a file becomes a table; by default its numbers are embedded, and a column of text becomes
+        the classes (see `read_table`).
+        """
         kind, _, rest = name.partition(":")
         if kind == "given":
             if self.given is None:
@@ -85,12 +102,25 @@ class DataSources:
             return load(rest)
         if kind != "file":
             raise ValueError(f"unknown data set {name[:60]!r}; choose one from the menu of the page")
-        path = self.path(rest)
+        path = self._existing(rest)
+        with _named(path, title := self.title(rest)):
+            dataset = read_table(path) if choices is None else choices.read(path)
+        return replace(dataset, name=PurePosixPath(title).stem)
+
+    def preview(self, name: str) -> Preview:
+        """Return what the first rows of a file say about its columns."""
+        path = self._existing(name.partition(":")[2])
+        with _named(path, title := self.title(path.name)):
+            return preview(path, title)
+
+    def _existing(self, name: str) -> Path:
+        """Return the path of the file `name`; raise ValueError if there is no such file, or if it is too large."""
+        path = self.path(name)
         if not path.is_file():
-            raise ValueError(f"the file {rest[:60]!r} does not exist in this studio; upload it again")
+            raise ValueError(f"the file {name[:60]!r} does not exist in this studio; upload it again")
         if path.stat().st_size > self.limit:
             raise ValueError(f"{path.name} exceeds the limit of {format_size(self.limit)}; use fewer rows or columns")
-        return read_table(path)
+        return path
 
     def path(self, name: str) -> Path:
         """Return the path of the file `name`; raise ValueError if it is outside the folder or has an unknown format."""
@@ -122,15 +152,16 @@ class DataSources:
             with atomic_write(path) as file:
                 file.write(content)
             try:
-                read_table(path)
+                with _named(path, original):
+                    preview(path, original)
             except BaseException:
                 path.unlink()
                 raise
             self._uploads[stored] = (original, len(content))
         return f"file:{stored}"
 
-    def code(self, name: str) -> str:
-        """Return Python code that defines the table X of a data set.
+    def code(self, name: str, choices: TableChoices | None = None) -> str:
+        """Return Python code that defines the table X of a data set, read with `choices`.
 
         For an uploaded file, the code contains the original file name, not the name in the folder.
         """
@@ -138,13 +169,24 @@ class DataSources:
         if kind == "given":
             return GivenData.code if self.given is None else self.given.code
         if kind == "file":
-            return f"X = data.read({self._uploads.get(rest, (rest, 0))[0]!r}).X"
+            return (choices or TableChoices()).code(self.title(rest))
         return f"X = data.load({rest!r}).X"
 
 
 def _check_format(suffix: str, name: str) -> None:
     if suffix not in SUFFIXES:
-        raise ValueError(f"unknown format {suffix or name[:60]!r}; upload a {' or '.join(SUFFIXES)} file")
+        raise ValueError(
+            f"unknown format {suffix or name[:60]!r}; upload a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file"
+        )
+
+
+@contextmanager
+def _named(path: Path, title: str) -> Iterator[None]:
+    """Name a file in errors as the user does, without its folder."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(path), title).replace(path.stem, PurePosixPath(title).stem)) from None
 
 
 def public_message(error: BaseException) -> str:
@@ -159,15 +201,12 @@ def format_size(size: int) -> str:
 
 
 def read_table(path: Path) -> Dataset:
-    """Read a data file and choose its labels.
+    """Read a data file without choices of the user.
 
     The labels are the last text column that `read_column` returns as classes and that is not an identifier
     (`Classes.is_identifier`). Without such a column, the labels are those returned by `data.read`, if any.
     """
-    try:
-        dataset = read(path)
-    except ValueError as error:
-        raise ValueError(str(error).replace(str(path), path.name)) from None  # hides the folder
+    dataset = read(path)
     dataset = replace(dataset, X=check_table(dataset.X))
     text = {name: values for name, values in dataset.extra.items() if values.dtype.kind not in "biuf"}
     columns = [read_column(values, len(dataset.X), name) for name, values in text.items()]

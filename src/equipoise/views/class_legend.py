@@ -14,7 +14,7 @@ from .style import COLORS, Theme, add_legend, shorten
 
 SEPARATE = 0.7  # classes mix if fewer points of a class than this, in the mean, have a neighbour of their class; chosen
 MAX_LISTED = 30  # classes in the legend of a map of dots, where classes of one colour have different marks; chosen
-MAX_MARKED = 100_000  # points above which a map is drawn as a density, without marks
+MAX_DOTS = 100_000  # maps with more points are drawn as an image of their density, without marks; chosen
 SAMPLE = 3000  # points whose nearest neighbours are compared; chosen
 WIDTH = 90  # characters in a row of the legend; chosen
 
@@ -40,7 +40,7 @@ def needs_legend(points: Array, column: Column | None) -> bool:
 
 def _limit(n: int) -> int:
     """Return the maximum number of classes in the legend of a map of n points."""
-    return MAX_LISTED if n <= MAX_MARKED else len(COLORS)
+    return MAX_LISTED if n <= MAX_DOTS else len(COLORS)
 
 
 def draw_class_legend(

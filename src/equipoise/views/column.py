@@ -86,6 +86,10 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     """
     if isinstance(values, Classes | Numbers):
         return values
+    if isinstance(values, str):
+        raise ValueError(
+            f"{argument}={values!r} is text; pass {n:,} values, one per point, such as the column table[{values!r}]"
+        )
     name = getattr(values, "name", None)
     name = argument if name is None else str(name)
     # NumPy may convert the nullable integers of pandas to floats.

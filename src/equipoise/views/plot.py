@@ -17,7 +17,7 @@ from ..arrays.namespace import is_positive
 from ..data.checks.maps import check_map
 from .chart_drawing import check_edges, draw_edges, draw_frame, strip_boxes
 from .charts import Chart, find_geometry, make_chart
-from .class_legend import draw_class_legend
+from .class_legend import MAX_DOTS, draw_class_legend
 from .coloring import MARKS, color_limits, color_ramp, point_colors, point_marks
 from .column import Classes, Column, Numbers, read_column
 from .dates import DAY
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ..problems.forces import Problem
     from ..spaces import GraphIsolines, Isolines
 
-MAX_DOTS = 100_000  # maps with more points are drawn as an image of their density; chosen
 MAX_SIZE = 1000  # points; larger than a figure, and much larger ones take minutes to draw
 TITLE_ROOM = 0.4  # inches above and below the map for the title and a note
 NOTE = "note"  # marks the note among the texts of 3-D axes

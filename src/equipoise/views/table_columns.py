@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from .._names import suggest_column
 from .column import Classes, Column, read_column
 
 
@@ -37,7 +38,7 @@ def choose_color(
     color_index = -1
     if isinstance(color, str):
         if color not in columns:
-            known = f"choose from {', '.join(columns)}" if columns else f"pass the table as {argument}=..."
+            known = suggest_column(color, list(columns)) if columns else f"pass the table as {argument}=..."
             raise ValueError(f"color={color!r} is not a column of the table; {known}")
         if names is not None:
             columns[color] = read_column(table[color], n, color, names)

@@ -13,9 +13,8 @@ from ..._plural import plural
 from ..._types import Array, Matrix
 from ...arrays.blocks import rows_per_block
 from ...arrays.csr import check_indices, entry_rows, make_csr
-from ...arrays.namespace import check_finite, column_label, entry_place, is_cupy, to_numpy
+from ...arrays.namespace import check_finite, column_label, entry_place, is_cupy, require_size, to_numpy
 from ...arrays.numbers import as_numbers
-from ...mixed.frame import require_size
 from ...neighbors import Graph
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.
@@ -284,7 +283,9 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
                 ) from error
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
-                remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
+                remedy = (
+                    "fill it in" if kind.endswith("NAType") else 'drop or encode that column, or use metric="mixed"'
+                )
                 offender = f"{entry!r} at row {i}, {column_label(j, column_names(X))}"
                 reason = f" ({error})" if isinstance(error, TypeError) else ""
                 raise type(error)(f"X must contain numbers, but {offender} is {kind}; {remedy}{reason}") from error

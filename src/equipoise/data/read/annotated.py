@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._names import list_names
 from ..._optional import import_optional
 from ..._types import Array
 from ..._warn import warn
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_numbers
-from .selection import Selection, list_names, to_texts
+from .selection import Selection, to_texts
 
 TRIAL = Path(__file__).with_name("hdf5_trial.py")
 SAFE_PATH = "import sys; sys.path[:] = [p for p in sys.path if p]; "  # import nothing from the current folder

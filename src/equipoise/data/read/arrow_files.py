@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._names import quote
 from ..._types import Array
 from ...arrays.blocks import rows_per_block
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_block_finite
-from .selection import Selection, quote, to_texts
+from .selection import Selection, to_texts
 
 PANDAS_INDEX = "__index_level_0__"  # pandas' name for an index without a name
 
@@ -118,7 +119,8 @@ def _read_columns(load: Load, schema: Any, sizes: Sequence[int], source: str, se
             block = X[start : start + group.num_rows, first : first + step]
             for j, name in enumerate(part):
                 block[:, j] = _to_float64(group.column(name), source, name)
-            check_block_finite(block, start, source, part)
+            is_last = start + len(block) == len(X) and first + len(part) == len(embedded)
+            check_block_finite(block, start, source, part, is_part=not is_last)
             start += group.num_rows
     kept = set(embedded)
     others = tuple(name for name in names if name not in kept)

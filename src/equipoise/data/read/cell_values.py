@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 
 from ..._cells import MISSING, is_missing, is_number
+from ..._names import quote
 from ..._types import Array
-from .selection import quote
+from .finite import remedy
 
 MISSING_SPELLINGS = sorted(
     "".join(letters) for word in MISSING for letters in product(*({letter, letter.upper()} for letter in word))
@@ -41,13 +42,13 @@ def to_numbers(cells: Sequence[str]) -> Array | None:
     return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
 
 
-def describe_fault(cell: str) -> str:
-    """Return what is wrong with a cell that should be a finite number, and what to do about it."""
+def describe_fault(cell: str, count: int, more: str) -> str:
+    """Return what is wrong with a cell that should be a finite number, and what to do about it.
+
+    `count` is the number of missing values, and `more` says where they are besides this cell, as in `finite.others`.
+    """
     if is_missing(cell):
-        return (
-            f"missing value ({quote(cell)}); fill it in, drop the row, or exclude the column by selecting others"
-            " (on the command line: --missing, --exclude, or --metric mixed)"
-        )
+        return f"missing value ({quote(cell)}){more}; {remedy(count)}"
     if is_number(cell):
         return f"{quote(cell)} is not a finite double-precision number; correct it or drop the row"
     if "," in cell and is_number(cell.replace(",", "")):

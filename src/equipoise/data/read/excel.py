@@ -9,12 +9,13 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
+from ..._names import quote
 from ..._optional import import_optional
 from ..._plural import plural
 from ..._warn import warn
 from ..dataset import Dataset
 from .decode_errors import decoding
-from .selection import Selection, quote, to_text
+from .selection import Selection, to_text
 from .text_table import read_text_table
 
 LARGEST = 2**32  # bytes of an unpacked file; chosen: a file of this size has more cells than Excel allows

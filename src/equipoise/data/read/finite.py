@@ -8,22 +8,27 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._names import quote
+from ..._plural import plural
 from ..._types import Array, Matrix
 from ...arrays.blocks import row_blocks
-from ...arrays.namespace import entry_place
-from .selection import quote
+
+SHOWN = 3  # missing values whose places are named in a message; chosen
+OPTIONS = "(on the command line: --missing, --exclude, or --metric mixed)"
 
 
 def check_numbers(X: Matrix, source: str, columns: Sequence[str] = ()) -> Matrix:
     """Return X (n, D), dense or CSR; raise if it is empty or contains values other than finite real numbers."""
     check_shape_and_type(X, source)
     if sparse.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))
-        if bad.size:
-            raise not_finite(source, *entry_place(X, int(bad[0])), X.data[bad[0]], columns)
+        if not np.isfinite(X.data).all():
+            stored = sparse.csr_matrix(X).tocoo()
+            bad = ~np.isfinite(stored.data)
+            raise _not_finite(source, (stored.row[bad], stored.col[bad], stored.data[bad]), columns, is_part=False)
         return X
     for rows in row_blocks(len(X), X.dtype.itemsize * X.shape[1]):
-        check_block_finite(X[rows], rows.start, source, columns)
+        if X.dtype.kind == "f" and not np.isfinite(X[rows]).all():
+            check_block_finite(X[rows.start :], rows.start, source, columns, is_part=False)
     return X
 
 
@@ -35,17 +40,49 @@ def check_shape_and_type(X: Any, source: str) -> None:
         raise ValueError(f"{source} contains values of type {X.dtype}; expected real numbers")
 
 
-def check_block_finite(block: Array, start: int, source: str, columns: Sequence[str] = ()) -> None:
-    """Raise if a block that begins at row `start` contains NaN or inf."""
+def check_block_finite(
+    block: Array, start: int, source: str, columns: Sequence[str] = (), *, is_part: bool = True
+) -> None:
+    """Raise if a block that begins at row `start` contains NaN or inf; more blocks may follow if `is_part`."""
     if block.dtype.kind == "f" and not np.isfinite(block).all():
-        i, j = (int(k) for k in np.argwhere(~np.isfinite(block))[0])
-        raise not_finite(source, start + i, j, block[i, j], columns)
+        i, j = np.nonzero(~np.isfinite(block))
+        raise _not_finite(source, (start + i, j, block[i, j]), columns, is_part=is_part)
 
 
-def not_finite(source: str, i: int, j: int, value: float, columns: Sequence[str]) -> ValueError:
-    """Return the error for a value at row i, column j that is not finite."""
-    column = quote(columns[j]) if columns else j
-    missing = bool(np.isnan(value))
-    what = "missing value (NaN); fill it in" if missing else "infinite value; replace it"
-    options = " (on the command line: --missing, --exclude, or --metric mixed)" if missing else ""
-    return ValueError(f"{source}, row {i}, column {column}: {what}, drop the row, or exclude the column{options}")
+def _not_finite(source: str, bad: tuple[Array, Array, Array], columns: Sequence[str], *, is_part: bool) -> ValueError:
+    """Return the error for the values that are not finite, given their rows, their columns and the values."""
+    i, j, values = bad
+    named = np.isnan(values) == np.isnan(values[0])
+    i, j = i[named], j[named]
+    first = zip(i[:SHOWN].tolist(), j[:SHOWN].tolist(), strict=True)
+    places = [f"row {row}, column {quote(columns[k]) if columns else k}" for row, k in first]
+    more = others(places[1:], len(i), len(np.unique(i)), len(np.unique(j)), is_part=is_part)
+    if np.isnan(values[0]):
+        return ValueError(f"{source}, {places[0]}: missing value (NaN){more}; {remedy(len(i))}")
+    return ValueError(f"{source}, {places[0]}: infinite value{more}; replace it, drop the row, or exclude the column")
+
+
+def others(places: Sequence[str], count: int, rows: int, columns: int, *, is_part: bool) -> str:
+    """Return where else cells have the fault of a first one, and how many there are; empty unless there are several.
+
+    Parameters
+    ----------
+    places : sequence of str
+        The next cells, such as "row 3, column 'a'", up to SHOWN − 1.
+    count, rows, columns : int
+        Numbers of all such cells, and of the rows and columns that contain them.
+    is_part : bool
+        Whether the rest of the file has not been read.
+    """
+    if count <= 1:
+        return ""
+    least = "at least " if is_part else ""
+    total = f"{least}{count:,} values in {plural(rows, 'row')} and {plural(columns, 'column')}"
+    return f", as at {' and '.join(places)} ({total})"
+
+
+def remedy(count: int) -> str:
+    """Return what to do about a number of missing values."""
+    if count == 1:
+        return f"fill it in, drop the row, or exclude the column by selecting others {OPTIONS}"
+    return f"fill them in, drop the rows, or exclude the columns by selecting others {OPTIONS}"

@@ -9,11 +9,12 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from ..._names import list_names
 from ..._types import Array
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_numbers
-from .selection import Selection, UnknownColumn, list_names
+from .selection import Selection, UnknownColumn
 
 
 def read_npy(path: Path, selection: Selection) -> Dataset:

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._suggest import closest
+from ..._names import quote, suggest_column
 from ..._types import Array, Matrix
 from ..dataset import Dataset
 
-NAMES = 8  # names listed in a message; chosen
-SHOWN = 40  # characters of a name or a cell in a message; chosen
 MISSING = "missing"  # class of rows without a label
 
 
@@ -74,10 +72,8 @@ class Selection:
         known = set(names)
         for name in self.named:
             if name not in known:
-                suggestion = closest(name, names)
-                meant = "" if suggestion is None else f"did you mean {quote(suggestion)}? "
-                choice = f"the columns are {list_names(names)}" if names else "there are none to choose from"
-                raise UnknownColumn(f"{source}: no column is named {quote(name)}; {meant}{choice}", names)
+                message = f"{source}: no column is named {quote(name)}; {suggest_column(name, names)}"
+                raise UnknownColumn(message, names)
         if duplicate := _repeated(self.named):
             raise ValueError(f"{source}: column {quote(duplicate)} is selected twice; select it once")
 
@@ -126,18 +122,6 @@ def file_stem(source: str) -> str:
     """Return the name of a file without folder and suffixes: "digits" for "data/digits.csv.gz"."""
     path = PurePath(source)
     return PurePath(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".zst") else path.stem
-
-
-def quote(text: str) -> str:
-    """Return a name or a cell in quotes, truncated if it is long."""
-    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
-
-
-def list_names(names: Iterable[str]) -> str:
-    """Return the first `NAMES` names, quoted and separated by commas, and the number of the others."""
-    names = list(names)
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return ", ".join(quote(name) for name in names[:NAMES]) + more
 
 
 def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._names import list_names
 from ..._optional import import_optional
 from ..._plural import plural
 from ..._warn import warn
@@ -20,7 +21,7 @@ from .annotated import check_in_separate_process
 from .decode_errors import decoding
 from .finite import check_numbers
 from .matrix_market import read_matrix_market
-from .selection import Selection, list_names
+from .selection import Selection
 from .text_lines import open_binary
 
 MATRIX = ("matrix.mtx", "matrix.mtx.gz")
@@ -121,8 +122,8 @@ def _make_dataset(
     if selection.columns is None and is_gene.any() and not is_gene.all():
         others = Counter(kind for kind in types if kind != GENES)
         listed = ", ".join(f"{count:,} of type {kind}" for kind, count in others.items())
-        total = plural(sum(others.values()), "feature")
-        warn(f"{source}: {total} that are not genes ({listed}) are left out; select them with `columns`")
+        total = plural(sum(others.values()), "feature that is not a gene", "features that are not genes")
+        warn(f"{source}: left out {total} ({listed}); select such features with `columns`")
         selected = [j for j in (range(len(names)) if selected is None else selected) if is_gene[j]]
         if not selected:
             raise ValueError(f"{source} has no gene to embed; exclude fewer columns, or select others with `columns`")

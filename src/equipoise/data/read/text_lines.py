@@ -73,6 +73,11 @@ class Lines:
         self.number = 0
         self.block = self._next()
 
+    @property
+    def is_last(self) -> bool:
+        """Whether the block is the last one of the stream."""
+        return not self._ahead and not self._buffer.peek(1)
+
     def expect_side_columns(self, columns: int) -> None:
         """Read larger blocks from now on if `columns`, the number of columns that are not embedded, is large."""
         self._block_bytes = BLOCK_BYTES * min(max(columns // COLUMNS, 1), LARGEST)

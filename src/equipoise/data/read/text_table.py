@@ -13,14 +13,16 @@ from typing import BinaryIO
 import numpy as np
 
 from ..._cells import is_missing, is_number
+from ..._names import list_names, quote
 from ..._types import Array
 from ..dataset import Dataset
 from ..formulas import unmark_formula
 from . import decimal_commas
 from .arrow_csv import parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, to_finite
+from .finite import SHOWN, others
 from .growing import GrowingTable, SideColumn
-from .selection import Selection, list_names, quote
+from .selection import Selection
 from .text_lines import CsvError, Lines, open_lines
 
 DELIMITERS = ",;\t"
@@ -219,13 +221,19 @@ class _TextTable:
 
     def _first_fault(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> ValueError:
         """Return the error for the first cell to embed that is not a finite number."""
-        line, j, cell = next(
+        bad = [
             (line, j, row[j])
             for row, line in zip(rows, lines, strict=True)
             for j in self.embedded
             if not is_finite(row[j])
-        )
-        return ValueError(f"{self.source}, line {line}, column {quote(self.names[j])}: {describe_fault(cell)}")
+        ]
+        line, j, cell = bad[0]
+        gaps = [(line, j) for line, j, cell in bad if is_missing(cell)]
+        places = [f"line {line}, column {quote(self.names[j])}" for line, j in gaps[1:SHOWN]]
+        with_gaps = len({line for line, _ in gaps}), len({j for _, j in gaps})  # rows and columns
+        more = others(places, len(gaps), *with_gaps, is_part=not self.lines.is_last)
+        fault = describe_fault(cell, len(gaps), more)
+        return ValueError(f"{self.source}, line {line}, column {quote(self.names[j])}: {fault}")
 
     def _check_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
         """Raise if the rows contain a number in a column that was empty before, and is therefore not embedded."""

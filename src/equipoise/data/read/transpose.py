@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._names import list_names
 from ..._types import Array
 from ..dataset import Dataset
-from .selection import list_names
 
 
 def transpose(dataset: Dataset, source: str) -> Dataset:
@@ -22,7 +22,7 @@ def transpose(dataset: Dataset, source: str) -> Dataset:
     if others:
         raise ValueError(
             f"{source} cannot be transposed with the columns {list_names(others)}, which are not embedded; select the"
-            " columns to embed and the column of row names (`id`) in a file without further columns"
+            f" column that names the rows, as in id={others[0]!r} (--id {others[0]}), and remove other columns of text"
         )
     table = _numbers(dataset.X, source) if hasattr(dataset.X, "column_names") else dataset.X
     X = sparse.csr_matrix(table.T) if sparse.issparse(table) else np.ascontiguousarray(table.T)

@@ -56,7 +56,7 @@ def _read_blocks(array: Any, source: str) -> Array:
     for rows in row_blocks(len(X), X.dtype.itemsize * X.shape[1]):
         with decoding(source, "Zarr"):
             X[rows] = array[rows]
-        check_block_finite(X[rows], rows.start, source)
+        check_block_finite(X[rows], rows.start, source, is_part=rows.stop < len(X))
     return X
 
 

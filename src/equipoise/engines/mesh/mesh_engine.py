@@ -29,6 +29,9 @@ from .plan import THIN, TINY, Plan, Source, Transform, bounding_box, check_span,
 CACHE = 4  # kernel transforms cached: the extents of an embedding change by one rung at a time
 # When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
 LOWEST, HIGHEST = -32, 4  # range of levels (see ToleranceRecord): the pair error is between tol / 2^16 and 4 tol
+# The error of a spline of order 6 grows by 2^6 from one octave of the box to the next, so that below this fraction of
+# the allowed error the next check can wait for an octave.
+AMPLE = 1e-3
 
 
 @dataclass
@@ -48,6 +51,7 @@ class ToleranceRecord:
     fields: int = 0  # number of fields computed since the last check
     warned: bool = False
     double: bool = False  # whether rounding errors in float32 exceeded the tolerance at the last check
+    ample: bool = False  # whether the error at the last check was at most AMPLE of the allowed error, at level HIGHEST
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> ToleranceRecord:
@@ -185,9 +189,10 @@ class MeshEngine(ABC):
         """Return whether the tolerance must be checked now.
 
         A check is due if there was none before, if a side of the box has changed by at least MOVED rungs since the last
-        check, or if at least CHECK fields were computed since then.
+        check, or by an octave if the error was very small, or if at least CHECK fields were computed since then.
         """
-        far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= self.MOVED
+        moved = self.RUNGS if record.ample else self.MOVED
+        far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= moved
         return far or record.fields >= self.CHECK
 
     def _cached_transform(self, kernel: Kernel, of: Plan) -> Any:
@@ -240,8 +245,9 @@ class MeshEngine(ABC):
             error = widened(error)
         if error <= 0.5 and record.level < HIGHEST:
             level = min(HIGHEST, record.level + (int(-2 * np.log2(error)) if error > 0 else HIGHEST))
-            if planned(level) == planned(record.level) or excess(level) <= 1:
-                record.level = level
+            of_level = error if planned(level) == planned(record.level) else excess(level)
+            if of_level <= 1:
+                record.level, error = level, of_level
         while error > 1 and record.level > LOWEST and stalled < 3:
             tried = planned(record.level)
             record.level = max(LOWEST, record.level - int(np.ceil(2 * np.log2(error))))
@@ -250,6 +256,7 @@ class MeshEngine(ABC):
                 if error > 1:
                     error = widened(error)
                 stalled = stalled + 1 if error > 0.9 * last else 0
+        record.ample = error <= AMPLE and record.level == HIGHEST
         if error * self.MARGIN > 1 and not record.warned:
             record.warned = True
             warn(

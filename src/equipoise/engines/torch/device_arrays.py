@@ -78,13 +78,17 @@ class DeviceSource:
         The charges; None if every charge is 1.
     concurrently : callable
         Calls two independent functions, as `Placement.concurrently` does; by default one after the other.
+    add_up : callable or None
+        Adds the integers (m, nodes) of a mesh over all processes; None if this process holds all points.
     """
+
+    add_up: Callable[[torch.Tensor], torch.Tensor] | None = None
 
     def __init__(self, Y: torch.Tensor, charges: torch.Tensor | None, concurrently: Concurrently = in_turn):
         self.Y, self.concurrently = Y.contiguous(), concurrently
         self.charged = charges is not None
         self.shape = (len(Y),) if charges is None else tuple(charges.shape)
-        self._charges = None if charges is None else charges.reshape(len(Y), -1)
+        self._charges = None if charges is None else charges[:, None] if charges.ndim == 1 else charges
         self.box = self._box()
 
     def _box(self) -> torch.Tensor:
@@ -120,3 +124,20 @@ class DeviceSource:
     @property
     def amounts(self) -> torch.Tensor | None:
         return self._charges
+
+    @property
+    def count(self) -> int:
+        """The number of points of all processes."""
+        return len(self.Y)
+
+    def sums(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the column sums (m,) of x (n, m) over the points of all processes, in float64."""
+        return x.double().sum(dim=0)
+
+    def whole(self) -> DeviceSource:
+        """Return the source with the points of all processes."""
+        return self
+
+    def own_rows(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the rows of the points of this process, from x with rows for all points."""
+        return x

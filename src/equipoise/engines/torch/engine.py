@@ -121,12 +121,16 @@ class Torch(MeshEngine):
     def edges(self, Y: Any, A: Any, kernel: Kernel, b: float, *, potential: bool) -> tuple[Any, Any]:
         if not is_tensor(Y) and (Y.dtype == np.float64 or not is_sparse(A)):
             return Exact(self.n_threads).edges(Y, on_host(A), kernel, b, potential=potential)
+        rows = A if isinstance(A, Rows) else self._on_device(A)
+        psi, force = stored_edges(self._to_float32(Y), rows, self._edge_lookup(kernel, b), potential=potential)
+        return (psi if is_tensor(Y) else float(psi)) if potential else np.nan, like_input(Y, force)
+
+    def _edge_lookup(self, kernel: Kernel, b: float) -> Lookup:
+        """Return the table of ψ_b and its slope on the device, from a cache."""
         if (kernel, b) not in self._lookups:
             rational = kernel.rational if b == -1 else None
             self._lookups[kernel, b] = Lookup(self._host_edges.table(kernel, b), self.device, rational)
-        rows = A if isinstance(A, Rows) else self._on_device(A)
-        psi, force = stored_edges(self._to_float32(Y), rows, self._lookups[kernel, b], potential=potential)
-        return (psi if is_tensor(Y) else float(psi)) if potential else np.nan, like_input(Y, force)
+        return self._lookups[kernel, b]
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
         return self._host_edges.edges_to(targets, to_numpy(Y), A, kernel, b)

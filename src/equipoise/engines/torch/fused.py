@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from .flag_triton import accept_step, flag_extent
 from .mesh_triton import bounding_box, gather, spread, transpose_padded
-from .pairs_triton import direct, edges
+from .pairs_triton import direct, edges, row_edges
 from .planned_triton import advance
 
 __all__ = [
-    "accept_step", "advance", "bounding_box", "direct", "edges", "flag_extent", "gather", "spread", "transpose_padded",
+    "accept_step", "advance", "bounding_box", "direct", "edges", "flag_extent", "gather", "row_edges", "spread",
+    "transpose_padded",
 ]  # fmt: skip

@@ -201,10 +201,13 @@ def _sum_copies(grid, unit, padded, size, n, copies, FIXED: tl.constexpr, WIDTH:
     tl.store(padded + 2 * row * n + t, value, mask=t < 2 * n)
 
 
-def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
+def spread(
+    mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor, add_up: Any = None
+) -> torch.Tensor:
     """Return m meshes to which the charges (n, m), 1 by default, of points (n, d) are spread.
 
-    The last axis of the meshes is padded to twice its size.
+    The last axis of the meshes is padded to twice its size. `add_up`, if given, adds the integers (m, nodes) of the
+    meshes over all processes.
     """
     n, m = len(Y), 1 if charges is None else charges.shape[1]
     nodes, copies, d = prod(mesh.size), mesh.copies, len(mesh.size)
@@ -215,6 +218,8 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
         Y, box, grid if charges is None else charges.contiguous(), unit, grid, n, *sides, nodes, mesh.h, *half, m,
         copies, d, POINTS, charges is not None, mesh.fixed_point, double,
     )  # fmt: skip
+    if add_up is not None:
+        grid, copies = add_up(grid.sum(dim=0)), 1
     *others, last = mesh.size
     padded = torch.empty((m, *others, 2 * last), dtype=mesh.dtype, device=Y.device)
     across = (m * nodes // last, triton.cdiv(2 * last, 512))

@@ -84,8 +84,14 @@ def _edges(
 
 
 def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[Any, torch.Tensor]:
-    """Return what `stored_edges` in edges.py returns, for d = 1, 2, 3; one warp sums each row."""
-    force = torch.empty_like(Y)
+    """Return what `stored_edges` in edges.py returns, for d = 1, 2, 3."""
+    psi, force = row_edges(Y, A, kernel, potential)
+    return arrays.total(psi) if potential else torch.nan, force
+
+
+def row_edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what `row_edges` in edges.py returns, for d = 1, 2, 3; one warp sums each row."""
+    force = torch.empty((A.shape[0], Y.shape[1]), device=Y.device)
     psi = torch.empty(A.shape[0] if potential else 0, device=Y.device)
     rational = None if potential else kernel.rational
     numbers = (*kernel.ends, kernel.scale) if rational is None else (rational[1], 0.0, rational[0])
@@ -94,7 +100,7 @@ def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[Any, t
         Y, pairs, A.indptr, A.indices, A.data, kernel.segments, force, psi, kernel.first, *numbers,
         Y.shape[1], WIDTH, potential, rational is not None, BITS, num_warps=1,
     )  # fmt: skip
-    return arrays.total(psi) if potential else torch.nan, force
+    return psi, force
 
 
 @Kernel

@@ -5,7 +5,7 @@ Charges are spread to the mesh by B-splines and convolved with the kernel by FFT
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -79,12 +79,12 @@ class ParticleMesh:
         """
         charges, near = source.amounts, self.near
         phi = cache(lambda: self._convolve(self._spread(source, charges)))
-        cells = None if near is None else cache(partial(near.sort, source))
+        cells = None if near is None else cache(lambda: near.sort(source.whole()))
 
         def solution(targets: Any) -> tuple[Any, Any]:
             own = targets is source.Y
             T = torch.as_tensor(targets).to(self.device)
-            base = self._base(len(source.Y), charges, own)
+            base = self._base(source, own)
             near_part, (potential, gradient) = source.concurrently(
                 lambda: near.sums(cells(), None if own else T.float(), source.box) if near and cells else None,
                 lambda: self._gather(T, source.box, phi(), base),
@@ -92,19 +92,21 @@ class ParticleMesh:
             if own and charges is not None:
                 potential -= self._at_zero * charges
             if near_part is not None:
+                near_part = tuple(source.own_rows(part) for part in near_part) if own else near_part
                 potential, gradient = potential + near_part[0], gradient + near_part[1]
             return like_input(targets, potential), like_input(targets, gradient)
 
         return solution
 
-    def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
+    def _base(self, source: DeviceSource, own: bool) -> torch.Tensor:
         """Return the constant (m,) to add to Φ: `shift` times the total charge.
 
         The mesh omits this constant, because `shift` was subtracted from the kernel before the transform. If `own` is
         true and no charges are given, so that every charge is 1, the self term k(0) is subtracted from the constant.
         """
-        if charges is not None:
-            return self.shift * charges.double().sum(dim=0)
+        n = source.count
+        if source.amounts is not None:
+            return self.shift * source.sums(source.amounts)
         if n not in self._bases:
             self._bases = {n: torch.stack([self.shift * n, self.shift * n - self._at_zero])}
         return self._bases[n].narrow(0, int(own), 1)
@@ -112,11 +114,11 @@ class ParticleMesh:
     def _spread(self, source: DeviceSource, charges: torch.Tensor | None) -> torch.Tensor:
         """Spread the charges (n, m), 1 by default, and return m meshes; the last axis is padded to twice its size."""
         Y, m = source.Y, 1 if charges is None else charges.shape[1]
-        unit = self._unit(len(Y), charges)
+        unit = self._unit(source)
         if self.device.type == "cuda":
             from . import fused
 
-            return fused.spread(self, Y, source.box, charges, unit)
+            return fused.spread(self, Y, source.box, charges, unit, source.add_up)
         grid = torch.zeros((m, prod(self.size)), dtype=torch.int64, device=self.device)
         u = self._cells(Y, source.box)
 
@@ -129,18 +131,20 @@ class ParticleMesh:
                 grid[q].index_add_(0, nodes.flatten(), amount.flatten())
 
         in_tiles(len(Y), (6 + 4 * m) * ORDER ** len(self.size), points)
+        grid = grid if source.add_up is None else source.add_up(grid)
         padded = torch.zeros((m, *self.size[:-1], 2 * self.size[-1]), dtype=self.dtype, device=self.device)
         padded[..., : self.size[-1]] = (grid / unit).reshape(m, *self.size)
         return padded
 
-    def _unit(self, n: int, charges: torch.Tensor | None) -> torch.Tensor:
+    def _unit(self, source: DeviceSource) -> torch.Tensor:
         """Return the number of integer units in a charge of 1, a power of two, as a scalar on the device."""
+        n, charges = source.count, source.amounts
         if charges is None:
             if n not in self._units:
                 parts = min(FINEST, 2.0 ** np.floor(np.log2(LARGEST_SUM / n)))
                 self._units = {n: torch.full((), parts, dtype=torch.float64, device=self.device)}
             return self._units[n]
-        total = charges.abs().double().sum(dim=0).max().clamp(min=1e-300)
+        total = source.sums(charges.abs()).max().clamp(min=1e-300)
         return torch.exp2((LARGEST_SUM / total).log2().floor()).clamp(max=FINEST)
 
     def _convolve(self, grid: torch.Tensor) -> torch.Tensor:

@@ -12,18 +12,21 @@ import numpy as np
 
 from ..._plural import plural
 from ...data import Dataset
-from ..data_sources import DataSources, public_message
+from ..data_sources import FILE, DataSources, public_message
 from ..limits import Limits
-from ..session.parameters import Value
+from ..preview import Preview
+from ..session.finished_run import FinishedRun
+from ..session.method_run import MethodRun
+from ..session.parameters import METHODS, Value
 from ..session.player import Player
 from ..session.python_source import python_source
 from ..session.recipe import Recipe
-from ..session.run import Run
 from ..session.worker import Shot
 from .flow import Flow
 from .layout import MAP_NAMES, Layout
 from .link import COLORS, LinkedRun, View, from_query, to_query
 from .picture import Picture
+from .table_form import Answer
 from .template import set_template
 from .trust_colors import TrustColors, TrustWatch
 
@@ -45,8 +48,9 @@ class Page:
         self._texts_of: Shot | None = None  # the shot that the texts describe
         self._texts_at = self._refreshed_at = self._play_until = 0.0
         self._active, self._color = 0, "class"
+        self._answers: dict[str, Answer] = {}  # the last choices about each file
         self._flow = Flow()
-        self._player = Player(self._show_message, self._wake, n_jobs, limits.memory)
+        self._player = Player(self._failed, self._wake, n_jobs, limits.memory)
         self._trust = TrustWatch(
             lambda shot, colors: self._player.run_on_page(lambda: self._show_trust(shot, colors)),
             lambda error: self._player.run_on_page(lambda: self._show_message(public_message(error))),
@@ -79,6 +83,8 @@ class Page:
         widgets, player = self.layout, self._player
         widgets.data.on_change("value", self.make_listener(self._data_chosen))
         widgets.inbox.on_change("tags", self.make_listener(self._uploaded))
+        widgets.columns.on_click(lambda: self._ask(self._picture.data))
+        widgets.form.on_answer(self.make_listener, self._answered)
         widgets.method.on_change("value", self.make_listener(self._method_chosen))
         widgets.optimizer.on_change("value", self.make_listener(self._optimizer_chosen))
         widgets.metric.on_change("value", self.make_listener(self._metric_chosen))
@@ -110,6 +116,14 @@ class Page:
 
     def _show_message(self, text: str) -> None:
         self.layout.message.text = text
+        if text:
+            self.layout.form.show_error(text)
+
+    def _failed(self, text: str) -> None:
+        """Show the error of a command, and set the widgets to the runs that remain."""
+        self._show_message(text)
+        if self._player.worker.runs:
+            self._refresh()
 
     # From the runs to the page
 
@@ -165,25 +179,28 @@ class Page:
         if shot is None:
             return
         self.layout.show_titles([self._picture.title(which) for which in range(len(shot.frames))])
-        self.layout.show_iteration(shot.frames[0].iteration, shot.last)
+        self.layout.show_iteration(shot.iteration, shot.last)
         self.layout.show_forces(shot, self._picture.dataset, min(self._active, len(shot.runs) - 1))
 
     def _refresh(self) -> None:
         """Update the widgets around the map: method and sliders, the loss, the Python code."""
-        data, active = self._picture.data, self._active
+        data, choices, active = self._picture.data, self._picture.choices, self._active
 
-        def read() -> tuple[Run, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]:
+        def read() -> tuple[MethodRun, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]:
             runs = self._player.runs
             which = min(active, len(runs) - 1)
             run, shown = runs[which], self._player.worker.shown
             at = run.iteration if shown is None else shown.frames[which].iteration
-            code = python_source(run, self.tables.code(data), at)
+            code = python_source(run, self.tables.code(data, choices), at)
             return run, [list(run.curve) for run in runs], list(run.energy), code
 
-        def show(result: tuple[Run, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]) -> None:
+        def show(result: tuple[MethodRun, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]) -> None:
             run, curves, energy, code = result
             if not self._player.pending_changes:  # does not touch a slider that the user is moving
                 self.layout.show_run(run, self._active)
+            self.layout.show_transport(any(run.iterates for run in self._player.worker.runs))
+            if isinstance(run, FinishedRun) and run.warnings:
+                self._show_message(f"{METHODS[run.recipe.method].title}: {'; '.join(run.warnings)}.")
             self.layout.show_curves(curves, min(active, len(curves) - 1))
             self.layout.energy.show(energy, "" if len(curves) == 1 else MAP_NAMES[self._active])
             self.layout.code.text = code
@@ -199,7 +216,7 @@ class Page:
 
         def build() -> Dataset:
             try:
-                dataset = self.tables.load(view.data)
+                dataset = self.tables.load(view.data, view.choices)
                 if view.point is not None and view.point >= len(dataset.X):
                     last = len(dataset.X) - 1
                     raise ValueError(f"point {view.point} in the link does not exist; choose a point from 0 to {last}")
@@ -212,11 +229,13 @@ class Page:
             return dataset
 
         def built(dataset: Dataset) -> None:
-            self._picture = Picture(view.data, dataset)
+            self._picture = Picture(view.data, dataset, choices=view.choices)
+            self.layout.form.close()
             self._active, self._color = view.active, "class"
             self._trust.watch(None)
             self._show_message(message)
             self.layout.load(dataset, len(view.runs), view.active)
+            self.layout.columns.visible = view.data.startswith(FILE)
             self._player.replay([shown.iteration for shown in view.runs], lambda: self._finish_opening(view.color))
 
         self._player.submit("Reading the data", build, built)
@@ -250,12 +269,35 @@ class Page:
         return tuple(map(LinkedRun, recipes)) or (LinkedRun(),)
 
     @property
-    def _run(self) -> Run:
+    def _run(self) -> MethodRun:
         """The active run, which the sliders control."""
         return self._player.runs[min(self._active, len(self._player.runs) - 1)]
 
     def _data_chosen(self, name: str) -> None:
-        self._open(View(name, self._restarted_runs()))
+        if name.startswith(FILE):
+            self._ask(name)
+        else:
+            self._open(View(name, self._restarted_runs()))
+
+    def _ask(self, name: str) -> None:
+        """Show the form about the columns of a file."""
+        self._show_message("")
+        self._player.pause()
+        self.layout.announce(self._picture.data, name)  # until the form is answered
+
+        def show(preview: Preview) -> None:
+            self.layout.form.show(name, self.tables.title(name), preview, self._answers.get(name))
+
+        self._player.submit("Reading the first rows", lambda: self.tables.preview(name), show)
+
+    def _answered(self, answer: Answer | None) -> None:
+        """Open a file with the choices of the user; None if the user cancelled."""
+        self._show_message("")
+        if answer is None:
+            return
+        self._answers[answer.data] = answer
+        runs = [replace(run, recipe=replace(run.recipe, metric=answer.metric)) for run in self._restarted_runs()]
+        self._open(View(answer.data, tuple(runs), choices=answer.choices))
 
     def _method_chosen(self, method: str) -> None:
         self._restart(replace(self._run.recipe, method=method, first=(), events=()))
@@ -317,7 +359,7 @@ class Page:
     def _uploaded(self, tags: list[Any]) -> None:
         if len(tags) != 1 or not isinstance(tags[0], str):
             raise ValueError("the name of the uploaded file is missing; upload it again")
-        self._open(View(tags[0], self._restarted_runs()))
+        self._ask(tags[0])
 
     def _share(self) -> None:
         self._player.pause()

@@ -8,9 +8,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from ..session.parameters import METHODS, Value
 from ..session.recipe import RESET_MOMENTUM, Event, Recipe
+from ..table_choices import TableChoices
 
 MAX_ITERATIONS = 20_000  # maximum iteration in a link, which is replayed when the link is opened
 COLORS = ("class", "trust")
+TABLE = "table."  # prefix of the choices about a file
 MAX_LENGTH = 8000  # characters of a link; browsers and proxies accept at least this many
 
 
@@ -24,13 +26,17 @@ class LinkedRun:
 
 @dataclass(frozen=True)
 class View:
-    """The state in a link: the data set, one or two runs, the colouring, the chosen point and the active run."""
+    """The state in a link: the data set, one or two runs, the colouring, the chosen point and the active run.
+
+    `choices` describe how an uploaded file becomes a table; None if there are none.
+    """
 
     data: str = "named:digits"
     runs: tuple[LinkedRun, ...] = field(default_factory=lambda: (LinkedRun(),))
     color: str = "class"
     point: int | None = None
     active: int = 0  # the run that the sliders control
+    choices: TableChoices | None = None
 
 
 def to_query(view: View) -> str:
@@ -42,6 +48,8 @@ def to_query(view: View) -> str:
             " or copy the Python code"
         )
     pairs = [("data", view.data)]
+    if view.choices is not None:
+        pairs += [(f"{TABLE}{name}", text) for name, text in view.choices.to_texts().items()] or [(TABLE, "")]
     for prefix, shown in zip(("", "b."), view.runs, strict=False):
         recipe = shown.recipe
         pairs += [(f"{prefix}method", recipe.method), (f"{prefix}seed", str(recipe.seed))]
@@ -84,6 +92,7 @@ def from_query(query: str) -> View:
         raise ValueError(f"the link sets {twice[:20]!r} twice; remove one of the two values")
     given.pop("token", None)
     data = given.pop("data", View.data)
+    chosen = {name.removeprefix(TABLE): given.pop(name) for name in list(given) if name.startswith(TABLE)}
     color = given.pop("color", "class")
     if color not in COLORS:
         raise ValueError(f"unknown color {color!r} in the link; choose from {', '.join(COLORS)}")
@@ -93,7 +102,15 @@ def from_query(query: str) -> View:
     runs = (_parse_run(given), _parse_run(second)) if second else (_parse_run(given),)
     if active >= len(runs):
         raise ValueError(f"active={active} in the link must be less than the number of runs, {len(runs)}")
-    return View(data, runs, color, point, active)
+    return View(data, runs, color, point, active, _parse_choices(chosen) if chosen else None)
+
+
+def _parse_choices(texts: dict[str, str]) -> TableChoices:
+    texts.pop("", None)  # choices that are all the default
+    try:
+        return TableChoices.from_texts(texts)
+    except ValueError as error:
+        raise ValueError(f"the choices about the table in the link are not valid: {error}") from None
 
 
 def _parse_run(given: dict[str, str]) -> LinkedRun:
@@ -112,7 +129,8 @@ def _parse_run(given: dict[str, str]) -> LinkedRun:
     )
     optimizer = given.get("optimizer", Recipe.optimizer)
     metric = given.get("metric", Recipe.metric)
-    return LinkedRun(Recipe(method, first, seed, events, optimizer, metric), iteration)
+    recipe = Recipe(method, first, seed, events, optimizer, metric)
+    return LinkedRun(recipe, iteration if METHODS[method].iterates else 0)
 
 
 def _format_value(value: Value) -> str:
@@ -144,7 +162,7 @@ def _parse_integer(name: str, text: str) -> int:
 def _parse_value(name: str, text: str) -> Value:
     if text == "auto":
         return text
-    if re.fullmatch(r"[0-9]{1,10}", text) and name == "n_neighbors":
+    if re.fullmatch(r"[0-9]{1,10}", text) and name in ("n_neighbors", "n_iter"):
         return int(text)
     try:
         return float(text)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...data import Dataset
+from ..session.finished_run import FinishedRun
 from ..session.parameters import METHODS
 from ..session.worker import Shot
+from ..table_choices import TableChoices
 from .export import MIME, export
 from .link import LinkedRun, View
 
@@ -17,6 +19,8 @@ NO_MAP = "there is no map yet; wait for the neighbour search, choose a data set,
 class Picture:
     """A data set, its name in the studio, and the latest shot (a frame of each run), if any.
 
+    `choices` are those of the user about the file of the data set.
+
     The object is immutable and replaced as a whole, so that other threads never see the map of one data set with the
     rows of another.
     """
@@ -24,6 +28,7 @@ class Picture:
     data: str
     dataset: Dataset
     shot: Shot | None = None
+    choices: TableChoices | None = None
 
     def with_shot(self, shot: Shot) -> Picture:
         """Return the picture with this shot, or unchanged if the shot belongs to other data."""
@@ -38,22 +43,30 @@ class Picture:
     def title(self, which: int) -> str:
         """Return the title of one of the maps."""
         shot = self.require_shot()
-        frame, method = shot.frames[which], shot.runs[which].recipe.method
-        at = "" if frame.measured == frame.iteration else f" at {frame.measured}"
         number = f"{which + 1} · " if len(shot.frames) > 1 else ""
+        frame, run = shot.frames[which], shot.runs[which]
+        method = run.recipe.method
+        if isinstance(run, FinishedRun):
+            return f"{number}{METHODS[method].title} · {run.result}"
+        at = "" if frame.measured == frame.iteration else f" at {frame.measured}"
         return f"{number}{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}{at}"
 
     def view(self, color: str, active: int) -> View:
         """Return the state for a link to this picture; the sliders control run `active`."""
         shot = self.require_shot()
         runs = tuple(LinkedRun(run.recipe, frame.iteration) for run, frame in zip(shot.runs, shot.frames, strict=True))
-        return View(self.data, runs, color, shot.point, min(active, len(runs) - 1))
+        return View(self.data, runs, color, shot.point, min(active, len(runs) - 1), self.choices)
 
     def export(self, kind: str, which: int) -> tuple[bytes, str, str]:
         """Return one of the maps as a file: its content, name and MIME type."""
         shot = self.require_shot()
         which = min(which, len(shot.frames) - 1)
         frame, method = shot.frames[which], shot.runs[which].recipe.method
-        title = f"{self.dataset.name}, {METHODS[method].title}, iteration {frame.iteration}"
+        iterates = shot.runs[which].iterates
+        title = f"{self.dataset.name}, {METHODS[method].title}" + (f", iteration {frame.iteration}" if iterates else "")
         name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in self.dataset.name)
-        return export(kind, frame, self.dataset, title), f"{name}-{method}-{frame.iteration}.{kind}", MIME[kind]
+        return (
+            export(kind, frame, self.dataset, title),
+            f"{name}-{method}{f'-{frame.iteration}' if iterates else ''}.{kind}",
+            MIME[kind],
+        )

@@ -134,6 +134,7 @@ class Studio {
     this.scenes = ["a", "b"].map((name) =>
       new Scene(name, views.find(({model}) => model.name === `map ${name}`), this.models))
     this.play = bokeh_document.get_model_by_name("play")
+    this.transport = bokeh_document.get_model_by_name("transport")
     this.received = this.drawn = this.clicked = 0
   }
 
@@ -158,7 +159,7 @@ class Studio {
   // Show the forces on a row, or none for −1.
   choose(row) { this.models.clicks.tags = [row, ++this.clicked] }
 
-  press_play() { Bokeh.index.find_one(this.play).el.shadowRoot.querySelector("button").click() }
+  press_play() { if (this.transport.visible) Bokeh.index.find_one(this.play).el.shadowRoot.querySelector("button").click() }
 
   listen() {
     const scene = (name) => this.scenes.find((scene) => scene.name === name)
@@ -219,6 +220,8 @@ function start(bokeh_document, message) {
     studio.listen()
     for (const name of ["play", "share", "copy"]) keep_focus(Bokeh.index.find_one(bokeh_document.get_model_by_name(name)))
     theme.listen(["loss", "energy"].map((name) => bokeh_document.get_model_by_name(name)), () => studio.redraw())
+    studio.form = new TableForm(bokeh_document.get_model_by_name("table answer"))
+    document.addEventListener("table form", ({detail}) => studio.form.receive(JSON.parse(detail)))
     hide_token()
   } catch (error) {
     message.text = `The maps cannot be drawn: ${error.message}.`

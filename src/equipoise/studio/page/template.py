@@ -26,7 +26,10 @@ def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
     document.template_variables["scripts"] = "\n".join(
         [
             *(read_script(name) for name in ("elements", "dots")),
-            *(own.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in ("theme", "keys", "studio")),
+            *(
+                own.joinpath(f"{name}.js").read_text(encoding="utf-8")
+                for name in ("theme", "keys", "table_form", "studio")
+            ),
         ]
     )
     document.template_variables["nonce"] = NONCE_MARK

@@ -2,7 +2,7 @@
 const show = (text) => { message.text = text }
 const input = document.createElement("input")
 input.type = "file"
-input.accept = ".csv,.npy"
+input.accept = ".csv,.tsv,.npy"
 input.addEventListener("change", async () => {
   const file = input.files[0]
   if (file == null) return

@@ -62,7 +62,7 @@ def allowed_metrics(X: Any) -> tuple[str, ...]:
         return tuple(EVERY_KIND)
     if np.isnan(X).any():
         return (*EVERY_KIND, *WITH_GAPS)
-    return (*COMPLETE, "mixed")
+    return (*COMPLETE, "mixed", *WITH_GAPS)
 
 
 def resolve_metric(name: str, allowed: tuple[str, ...]) -> str:
@@ -70,9 +70,7 @@ def resolve_metric(name: str, allowed: tuple[str, ...]) -> str:
     if name == AUTO:
         return allowed[0]
     if name not in allowed:
-        if name in WITH_GAPS:
-            reason = "is for numbers with missing values, and the table is not of this kind"
-        elif allowed == tuple(EVERY_KIND):
+        if allowed == tuple(EVERY_KIND):
             reason = "compares numbers, but the table has other columns"
         else:
             reason = "does not allow missing values" if name in COMPLETE else "fills in missing values; there are none"

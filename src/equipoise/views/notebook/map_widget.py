@@ -12,7 +12,8 @@ import traitlets
 from anywidget import AnyWidget
 
 from ..._atomic import atomic_write
-from ..._suggest import described, did_you_mean
+from ..._names import suggest_column
+from ..._suggest import described
 from ..._types import Array
 from ...data.checks.maps import check_map
 from ...data.write import map_names, write_columns
@@ -135,13 +136,15 @@ class MapWidget(AnyWidget):  # type: ignore[misc]  # anywidget is optional
         for other in others:
             if not isinstance(other, MapWidget):
                 raise TypeError(f"link() needs widgets made by eq.widget, got {described(other)}")
+            if other is self:
+                raise ValueError("a widget cannot be linked with itself; pass the other widgets, as in w1.link(w2)")
             if other.n_points != self.n_points:
                 raise ValueError(
                     f"the widgets have {self.n_points:,} and {other.n_points:,} points; only maps of the same"
                     " points can be linked"
                 )
         for other in others:
-            if other is not self and other not in self._linked:
+            if other not in self._linked:
                 self._linked.append(other)
                 other._linked.append(self)
             other.selection = self.selection
@@ -227,8 +230,9 @@ class MapWidget(AnyWidget):  # type: ignore[misc]  # anywidget is optional
             if isinstance(column, Classes):
                 count = len(column.names)
                 raise ValueError(f"the column {name!r} has {count:,} different values, too many for colours")
-            known = did_you_mean(name, self._columns, f"choose from {', '.join(self._columns) or 'no column'}")
-            raise ValueError(f"color={name!r} is not a column of the widget; {known}")
+            raise ValueError(
+                f"color={name!r} is not a column of the widget; {suggest_column(name, list(self._columns))}"
+            )
         return name
 
     @traitlets.observe("color")
