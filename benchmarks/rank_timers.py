@@ -89,6 +89,26 @@ class Timers:
 
         setattr(group, name, call)
 
+    def wrap_halo(self, group: Any) -> None:
+        """Measure the start of each exchange of the halo and the wait for its end; in between, ranks compute."""
+        original = group.start_all_to_all
+
+        def call(arrays: Any, *args: Any) -> Any:
+            if not self._descends or group.size == 1:
+                return original(arrays, *args)
+            self.calls["halo exchange"] += 1
+            self.sent["halo exchange"] += sum(a.nbytes for r, a in enumerate(arrays) if r != group.rank)
+            with self.part("halo exchange"):
+                finish = original(arrays, *args)
+
+            def wait() -> Any:
+                with self.part("halo exchange"):
+                    return finish()
+
+            return wait
+
+        group.start_all_to_all = call
+
     @contextmanager
     def measuring(self, group: Any) -> Iterator[None]:
         """Measure everything that `distributed.fit` does on this rank."""
@@ -100,6 +120,7 @@ class Timers:
 
         for name in ("all_reduce", "all_gather", "all_to_all"):
             self.wrap_collective(group, name)
+        self.wrap_halo(group)
         with ExitStack() as stack:
             for owner, name, part in (
                 (CheckedRows, "read", "reading"), (fitting, "find_neighbors", "neighbours"),

@@ -37,6 +37,10 @@ class LazyPackage(ModuleType):
         if not hides:
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        """Pickle the package by its name, as Ray, Spark and Dask pickle the modules that a function uses."""
+        return import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._origins})
 

@@ -13,12 +13,7 @@ from .._types import Array
 from ..arrays.namespace import is_integer
 from ..engines.choose import NEGATIVE_SAMPLING
 from .calls import RECORD, NotAvailable
-from .translate import Convert, iterations, jobs, shown, translate
-
-FEW_POINTS = 10_000  # up to which umap-learn has 500 epochs, else 200
-# Above 3 components there is no mesh. Measured on 640 rows of 300 columns, in 15 and 50 components: with sums over all
-# pairs a fit takes as long as umap-learn's or twice as long, with sampling a fifth to half of it.
-FEW_COMPONENTS = 3
+from .translate import Convert, jobs, shown, translate
 
 
 class Placement:
@@ -56,13 +51,11 @@ def fit(estimator: Any, X: Any, y: Any = None, ensure_all_finite: Any = True, **
     }
     parameters = translate(estimator, "umap.UMAP", convert)
     rows = check_array(X, accept_sparse="csr", dtype=np.float32, order="C")
-    samples = estimator.n_components > FEW_COMPONENTS
-    ours = (500, 500) if samples else (500, 300)
-    n_iter = None if epochs is None else iterations(epochs, *(ours if rows.shape[0] <= FEW_POINTS else (200, 200)))
     if rows.shape[0] <= estimator.n_neighbors:
         raise NotAvailable(f"n_neighbors={estimator.n_neighbors} needs more than {rows.shape[0]} rows")
-    engine = NEGATIVE_SAMPLING if samples else "auto"
-    method = methods.UMAP(**parameters, n_iter=n_iter, engine=engine).fit(rows, y)
+    # As in umap-learn. Sums over all pairs give more trustworthy maps of most data, but worse ones of closed surfaces:
+    # of 600 points on a sphere, 0.988 to 0.999 compared with 0.998 for both samplings (measured on 6 such samples).
+    method = methods.UMAP(**parameters, n_iter=epochs, engine=NEGATIVE_SAMPLING).fit(rows, y)
     estimator.embedding_ = np.asarray(method.embedding_, dtype=np.float32)
     estimator.graph_ = sparse.csr_matrix(method.affinities_, dtype=np.float32)
     estimator.graph_dists_ = None

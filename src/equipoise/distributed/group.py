@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any
@@ -162,6 +162,26 @@ class Group(ABC):
             np.fill_diagonal(rows, 0)  # own rows are copied, not sent
             self._swap([_as_bytes(array) for array in sent], [_as_bytes(array) for array in received], rows * width)
         return received
+
+    def start_all_to_all(self, arrays: Sequence[Array], received: Sequence[int]) -> Callable[[], Array]:
+        """Start to send an array to each rank, and return a function that waits for the rows received.
+
+        Other collectives may be called before that function; all ranks call them in the same order.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            As for `all_to_all`.
+        received : sequence of int
+            The number of rows that each rank sends to this one.
+
+        Returns
+        -------
+        finish : callable
+            Returns the rows received, in the order of ranks. It must be called.
+        """
+        rows = np.concatenate(self.all_to_all(arrays))
+        return lambda: rows
 
     def broadcast(self, array: Array | None, source: int = 0) -> Array:
         """Return the array of one rank on all ranks.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -52,10 +53,14 @@ class Halo:
 
     def extended(self, Y: Array) -> Array:
         """Return the rows of own points Y (own, d), followed by those of the halo, (size, d)."""
+        return self.start(Y)()
+
+    def start(self, Y: Array) -> Callable[[], Array]:
+        """Start to exchange positions, and return a function that waits and returns what `extended` returns."""
         if self.group.size == 1:
-            return Y
-        parts = self.group.all_to_all([np.ascontiguousarray(Y[rows]) for rows in self.sent])
-        return np.concatenate([Y, *parts])
+            return lambda: Y
+        finish = self.group.start_all_to_all([Y[rows] for rows in self.sent], self.received)
+        return lambda: np.concatenate([Y, finish()])
 
     def localized(self, A: Matrix) -> Matrix:
         """Return A (own, n), whose columns are positions, with columns that are rows of `extended`, (own, size)."""

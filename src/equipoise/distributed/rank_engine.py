@@ -71,6 +71,15 @@ class RankGrid(Grid):
         """Exchange positions again at the next call, also for the same array."""
         self._extended = None, None
 
+    def start_halo(self, Y: Array) -> Callable[[], None]:
+        """Start to exchange positions for the next sums over edges, and return a function that waits for them."""
+        extended = self.halo.start(Y)
+
+        def finish() -> None:
+            self._extended = Y, np.ascontiguousarray(extended())
+
+        return finish
+
     def pattern(self, A: Matrix) -> _core.Csr:
         """Return the pattern of A (own, size) as a square one, in which the points of other ranks have no entries."""
         known = self._patterns.get(id(A.indices))  # matrices with the same pattern share this array

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class RankSteps:
     """A stepper that takes planned steps of momentum in the core, rank by rank.
 
-    Maps have the same bytes as with single steps of the same engine. Where the tolerance must be checked, and where the
+    The positions of neighbours on other ranks are exchanged while the field is computed on the mesh. Maps have the
+    same bytes as with single steps of the same engine. Where the tolerance must be checked, and where the
     map is not finite or too narrow, steps are left to the optimiser.
     """
 
@@ -55,9 +56,10 @@ class RankSteps:
                 return taken
             if (transform := engine.steady_source(force.apart, source)) is None:
                 return taken
-            engine.forget_halo()  # U is moved in place
-            edges, _ = engine.edge_sums(U, force.A, native, -1.0)
+            finish = engine.start_halo(U)  # positions travel while the mesh is computed
             potential, half = solve(transform, source)(U)
+            finish()
+            edges, _ = engine.edge_sums(U, force.A, native, -1.0)
             Z = shared.total(potential[:, 0] - self_term(transform))
             if not Z > 0:
                 return taken

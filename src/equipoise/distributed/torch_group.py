@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -136,6 +136,22 @@ class TorchGroup(Group):
         """
         with self._collective(name):
             self._wait([self._start(getattr(self._dist, name), *tensors, **options)])
+
+    def start_all_to_all(self, arrays: Sequence[Array], received: Sequence[int]) -> Callable[[], Array]:
+        if self.device.type != "cpu":
+            return super().start_all_to_all(arrays, received)
+        given = self._torch.from_numpy(np.concatenate(arrays))
+        rows = np.empty((sum(received), *given.shape[1:]), arrays[0].dtype)
+        taken, sent = self._torch.from_numpy(rows), [len(array) for array in arrays]
+        with self._collective("all_to_all"):
+            work = self._start(self._dist.all_to_all_single, taken, given, list(received), sent)
+
+        def finish() -> Array:
+            with self._collective("all_to_all"):
+                self._wait([work])
+            return rows
+
+        return finish
 
     def _introduce(self, store: Any, backend: str) -> str:
         """Exchange the names of hosts, and refuse ranks that do not come or have another version or byte order.
