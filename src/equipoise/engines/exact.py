@@ -40,19 +40,19 @@ class Exact(CpuEngine):
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         native = kernel.native()
-        if native is None and Y.dtype == np.float64:
-            return self._numpy.edges(Y, A, kernel, b, potential=potential)
-        table = edge_table(kernel, b) if native is None else None
-        if table is not None:  # of ψ_b and k^b k', in place of log k and k'/k
+        if native is None:
+            if Y.dtype == np.float64:
+                return self._numpy.edges(Y, A, kernel, b, potential=potential)
+            table = edge_table(kernel, b)  # of ψ_b and k^b k', in place of log k and k'/k
             native, b = _core.Kernel.tabulated(*table), -1.0
         return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         native = kernel.native()
-        if native is None and Y.dtype == np.float64:
-            return self._numpy.field(Y, kernel, charges)
-        table = kernel_table(kernel) if native is None else None  # it must outlive the compiled kernel
-        if table is not None:
+        if native is None:
+            if Y.dtype == np.float64:
+                return self._numpy.field(Y, kernel, charges)
+            table = kernel_table(kernel)  # it must outlive the compiled kernel
             native = _core.Kernel.tabulated(*table)
         Y = np.ascontiguousarray(Y)
         c, columns = charge_columns(charges, len(Y))
