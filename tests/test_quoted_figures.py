@@ -11,6 +11,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="benchmarks are not in the source distribution")
 TIME, LATER = "later fits, s (least to most)"
 MEMORY = "total, s (range)", "peak memory, MB (of it the fit)"
+LATER_FITS = "later fits, s (least to most)"
 LATER, FIRST = "later call, s", "first call ever, s"
 NEW = "1 point, median of 20 (range)"
 
@@ -43,14 +44,14 @@ SOURCES = {
     "own_map": ("kernels", "", "`SymmetricSNE(kernel=Loop())`", 2),
     "own_run": ("kernels", "", "`SymmetricSNE(kernel=Loop())`", 4),
     "dklle_s": ("double", "", "DK-LLE", 1),
-    "gpu_fashion_s": ("gpu", "Whole fits", "fashion, 70,000 × 50", LATER),
+    "gpu_fashion_s": ("gpu", "Whole fits", "fashion, 70,000 × 50", LATER_FITS),
     "gpu_default_s": (
         "gpu_first_fits",
         "Later fits",
         "fashion, default n_iter and stopping",
         LATER,
     ),
-    "gpu_1m_s": ("gpu", "Whole fits", "mixture, 1,000,000 × 50", LATER),
+    "gpu_1m_s": ("gpu", "Whole fits", "mixture, 1,000,000 × 50", LATER_FITS),
     "gpu_10m_s": ("gpu", "Whole fits", "cells, hesc, 10,000,000 × 24", "first fit, s"),
     "gpu_10m_room": ("gpu", "Whole fits", "cells, hesc, 10,000,000 × 24", "GPU memory, GB"),
     "gpu_uncompiled": ("gpu_first_fits", "Later fits", "fashion, 70,000 × 50", "first fit, s"),
@@ -113,10 +114,8 @@ QUOTES = [
     ("docs/gpu.md", "takes {gpu_fashion_s:.2f} s, and {gpu_default_s:.2f} s with the default number of iterations"),
     ("docs/gpu.md", "a million points of a mixture take {gpu_1m_s:.1f} s, and ten million cells"),
     ("docs/gpu.md", "24 columns {gpu_10m_s:.0f} s, and {gpu_10m_room:.0f} GB"),
-    (
-        "docs/gpu.md",
-        "took {gpu_compiled:.1f} s with compiled kernels on disk, {gpu_uncompiled:.1f} s without, and {gpu_first:.0f} s",
-    ),
+    ("docs/gpu.md", "took {gpu_compiled:.1f} s with compiled kernels on disk, {gpu_uncompiled:.1f} s without"),
+    ("docs/gpu.md", "without, and {gpu_first:.0f} s if the"),
     ("docs/migration/umap_learn.md", "Equipoise {umap_first:.1f} and {umap_s:.1f} s"),
 ]
 
