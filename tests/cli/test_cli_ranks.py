@@ -137,6 +137,7 @@ def test_interrupt_before_the_first_map(table):
             "--standardize needs the whole table, but --ranks",
         ),
         (("digits", "--ranks", 2, "--save", "m.eq"), "--save needs the whole table"),
+        (("digits", "--ranks", 2, "--metric", "mixed"), "but --ranks read it in blocks; omit --ranks, or choose the"),
         (
             ("digits", "--ranks", 2, "--missing", "median"),
             "--missing needs the whole table, but --ranks read it in blocks; omit one of them",
