@@ -185,7 +185,9 @@ def test_start_reads_the_libraries_ahead_once(tmp_path, monkeypatch):
         os, "posix_fadvise", lambda file, *area: asked.append((os.readlink(f"/proc/self/fd/{file}"), area))
     )
     monkeypatch.setattr(triton_kernels, "_start_triton", lambda: None)
-    monkeypatch.setattr(triton_kernels, "_workers", (workers := Workers()))
+    workers = Workers()
+    workers.limit = 1  # tasks end in their order
+    monkeypatch.setattr(triton_kernels, "_workers", workers)
     monkeypatch.setattr(triton_kernels, "_started", threading.Event())
     monkeypatch.setattr(triton_kernels, "_start", None)
     for _ in range(2):
@@ -194,3 +196,34 @@ def test_start_reads_the_libraries_ahead_once(tmp_path, monkeypatch):
     workers.submit(lambda: None).result(60)
     area = 0, 0, os.POSIX_FADV_WILLNEED
     assert sorted(asked) == [(str(tmp_path / "lib" / name), area) for name in ("first.so", "second.so")]
+
+
+RECORDING = """
+import sys
+import torch
+from equipoise.arrays.triton_kernels import META, Kernel, recorded
+
+class Function:
+    fn = type("fn", (), {"__name__": "_kernel"})
+
+kernel = Kernel(Function)
+
+def launch():
+    X = torch.empty((6, 4), device=META)
+    padded = torch.nn.functional.pad(X[1:].square(), (0, 2)).contiguous()
+    sums = (X / 2 + padded[0, :4]).sum(dim=1, dtype=torch.float64)
+    kernel[(1,)](padded, sums, torch.empty_like(X).view(torch.int32), torch.zeros(3, device=META), X.T, 5)
+
+(call,) = recorded(launch)
+*tensors, number = call.arguments
+print([(str(x.dtype)[6:], tuple(x.shape), x.device.type) for x in tensors], number)
+print([name for name in ("sympy", "torch._dynamo") if name in sys.modules])
+"""
+
+
+def test_recorded_launches_keep_types_and_shapes_without_importing_the_compiler_of_pytorch():
+    done = subprocess.run([sys.executable, "-c", RECORDING], capture_output=True, text=True, check=True, timeout=120)
+    arguments, imported = done.stdout.splitlines()
+    shapes = [("float32", (5, 6)), ("float64", (6,)), ("int32", (6, 4)), ("float32", (3,)), ("float32", (4, 6))]
+    assert arguments == f"{[(*shape, 'meta') for shape in shapes]} 5"
+    assert imported == "[]"

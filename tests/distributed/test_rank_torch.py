@@ -10,8 +10,11 @@ from support.thread_ranks import run_ranks
 import equipoise as eq
 from equipoise.distributed import fit
 from equipoise.distributed import run_ranks as run_processes
+from equipoise.distributed.neighbors import Resources, find_neighbors
 from equipoise.distributed.partition import Partition
 from equipoise.distributed.rank_gpu import choose_backend
+from equipoise.distributed.row_sources import open_rows
+from equipoise.distributed.shared_map import SharedMap
 from equipoise.divergences import JensenShannon, NeRV
 from equipoise.engines import Reference
 from equipoise.kernels import Gaussian, PowerLaw, StudentT
@@ -97,6 +100,28 @@ def test_field_of_ranks_is_within_tol_of_the_reference(kernel, n, d, width):
     error = np.linalg.norm(one[1] - truth.gradient) / np.linalg.norm(truth.gradient)
     assert error < 0.012  # tol, at points that were not checked
     assert_allclose(one[0].sum(axis=0), truth.potential.sum(axis=0), rtol=5e-3)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_neighbours_have_the_same_bytes_for_any_number_of_ranks(X, exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr("equipoise.distributed.neighbors.EXACT_WORK", 0)
+    source = open_rows(X)
+
+    def work(group):
+        found = find_neighbors(group, source, 12, resources=Resources(device="cpu"))
+        shared = SharedMap(group, found.partition, 1)
+        parts = found.ids, found.indices, found.distances
+        return [*(shared.gather(part) for part in parts), found.recall]
+
+    one, three = run_ranks(1, work)[0], run_ranks(3, work)[0]
+    for a, b in zip(one, three, strict=True):
+        assert_array_equal(a, b)
+    ids, indices, distances, recall = one
+    farthest = np.sort(np.linalg.norm(X[:, None] - X, axis=2), axis=1)[ids, 12:13] * (1 + 1e-12)
+    assert recall == 1 if exact else recall >= 0.99
+    assert (distances <= farthest).mean() == pytest.approx(recall, abs=0 if exact else 0.01)
+    assert_allclose(np.linalg.norm(X[ids[indices]] - X[ids][:, None], axis=2), distances, rtol=1e-12)
 
 
 def test_edges_of_ranks_are_those_of_one_process(X):

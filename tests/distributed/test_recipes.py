@@ -115,7 +115,7 @@ def test_dask(tmp_path):
 def test_ray(tmp_path):
     recipe = replace(block("Ray"), **{'num_workers=4, resources_per_worker={"CPU": 4}': "num_workers=2"})
     recipe = replace(recipe, **{'"mean.npy"': repr(str(tmp_path / "mean.npy"))})
-    start = "ray.init(num_cpus=3, include_dashboard=False, object_store_memory=10**8)"
+    start = "ray.init(num_cpus=2, include_dashboard=False, object_store_memory=10**8)"
     run(tmp_path, f"{shared_code()}\nimport ray\n\n{start}\n{recipe}")
     assert np.load(tmp_path / "mean.npy").tolist() == expected()
 

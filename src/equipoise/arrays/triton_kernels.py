@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from .._version import __version__
 
@@ -206,12 +207,37 @@ _prepared: set[Hashable] = set()
 _start: Future[None] | None = None  # the preparation of Triton, until a launch has waited for it
 
 
+class OnHost(TorchFunctionMode):
+    """Computes with tensors on the CPU instead of the device "meta", and returns the results on "meta".
+
+    PyTorch's own operations on "meta" would import its compiler, which takes seconds.
+    """
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        if function.__name__ == "__get__" or function in (torch.empty, torch.zeros, torch.full):
+            return function(*arguments, **(options or {}))
+        return _moved(function(*_moved(arguments, META, "cpu"), **_moved(options or {}, META, "cpu")), "cpu", META)
+
+
+def _moved(value: Any, source: Any, target: Any) -> Any:
+    """Return a value in which empty tensors on the device `target` stand for those on the device `source`."""
+    if isinstance(value, torch.Tensor) and value.device == torch.device(source):
+        return torch.empty(value.shape, dtype=value.dtype, device=target)
+    if isinstance(value, dict):
+        return {name: _moved(part, source, target) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        parts = [_moved(part, source, target) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    return torch.device(target) if isinstance(value, torch.device) and value == torch.device(source) else value
+
+
 def recorded(launch: Callable[[], object]) -> list[Call]:
     """Return the launches of kernels by the function `launch`, which uses tensors on the device "meta"."""
     calls: list[Call] = []
     _recording.calls = calls
     try:
-        launch()
+        with OnHost():
+            launch()
     finally:
         del _recording.calls
     return calls

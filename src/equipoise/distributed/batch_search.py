@@ -114,6 +114,18 @@ class BatchSearch:
 
         `rows` are those at the positions `points`, which contain the cells near to each row.
         """
+        queries = np.searchsorted(points, np.arange(batch.positions.start, batch.positions.stop))
+        found = self._nearest(batch, points, rows, queries)
+        numbers = points.astype(np.int32)
+        step = max(1, MEASURED // (32 * self.k + 8 * rows.shape[1]))
+        for start in range(0, len(found), step):
+            part = slice(start, start + step)
+            d2 = self._measure(rows, queries[part], found[part])
+            near_rows, out[1][part] = sorted_by_distance(found[part], d2)
+            np.take(numbers, near_rows, out=out[0][part], mode="clip")
+
+    def _nearest(self, batch: Batch, points: Array, rows: Array, queries: Array) -> Array:
+        """Return the indices in `rows` (m, k), int32, of the neighbours of rows[queries], in any order."""
         own, starts = self.own, self.own.starts
         near = np.unique(np.concatenate(batch.near))
         near = near[starts[near] < starts[near + 1]]
@@ -126,21 +138,13 @@ class BatchSearch:
         lists = [place[cells][place[cells] >= 0] for cells in batch.near]
         indptr = np.concatenate([[0], np.cumsum([len(cells) for cells in lists])])
         _, group = np.unique(own.cell_of(np.arange(batch.positions.start, batch.positions.stop)), return_inverse=True)
-        self_ids = np.searchsorted(points, np.arange(batch.positions.start, batch.positions.stop))
-        found = panels.nearest(
+        return panels.nearest(
             self.k,
             own.unit(batch.positions),
             Members(group, len(lists)),
             (indptr, np.concatenate(lists)),
-            self_ids=self_ids.astype(np.int32),
+            self_ids=queries.astype(np.int32),
         )
-        numbers = points.astype(np.int32)
-        step = max(1, MEASURED // (32 * self.k + 8 * rows.shape[1]))
-        for start in range(0, len(found), step):
-            part = slice(start, start + step)
-            d2 = self._measure(rows, self_ids[part], found[part])
-            near_rows, out[1][part] = sorted_by_distance(found[part], d2)
-            np.take(numbers, near_rows, out=out[0][part], mode="clip")
 
     def _measure(self, rows: Array, queries: Array, found: Array) -> Array:
         """Return the squared distances (m, k), float64, between rows[queries] and the rows `found` (m, k)."""

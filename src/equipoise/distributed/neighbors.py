@@ -13,7 +13,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,15 +70,34 @@ class RankNeighbors:
         return f"<{k} neighbours of each of {m} of {n} points, recall {self.recall:.3g}>"
 
 
+class Resources(NamedTuple):
+    """What a rank uses to search, on which the result does not depend, except for `device`.
+
+    Attributes
+    ----------
+    n_threads : int, default=1
+        Number of threads.
+    row_memory : int, optional
+        If the own rows take more than this number of bytes, they are kept in a temporary file, mapped into memory. The
+        file has no name, or is deleted when the rows are no longer used, also after an error. By default, rows stay in
+        memory.
+    device : {"cpu", "cuda"}, optional
+        Compare rows with PyTorch on this device, where "cuda" is PyTorch's current GPU; by default, with the C++ core.
+    """
+
+    n_threads: int = 1
+    row_memory: int | None = None
+    device: str | None = None
+
+
 def find_neighbors(
     group: Group,
     source: Any,
     k: int,
     metric: str = "euclidean",
     *,
-    n_threads: int = 1,
     min_recall: float = MIN_RECALL,
-    row_memory: int | None = None,
+    resources: Resources = Resources(),  # noqa: B008
 ) -> RankNeighbors:
     """Find the k nearest neighbours of each row of a table that the ranks read together.
 
@@ -93,14 +112,10 @@ def find_neighbors(
     k : int
         Number of neighbours, from 1 to n − 1.
     metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
-    n_threads : int, default=1
-        Number of threads of each rank; the result does not depend on it.
     min_recall : float, default=0.99
         Minimum recall of the search in large data, estimated on a sample; small data are searched exactly.
-    row_memory : int, default=None
-        If the rows that a rank owns take more than this number of bytes, they are kept in a temporary file, mapped
-        into memory. The file has no name, or is deleted when the rows are no longer used, also after an error. By
-        default, rows stay in memory.
+    resources : Resources, optional
+        Threads, memory for rows and device of each rank.
 
     Returns
     -------
@@ -116,10 +131,11 @@ def find_neighbors(
     check_metric_of_ranks(metric)
     check_source(source)
     (n, D), settings = source.shape, [k, metric, min_recall]
-    check_n_threads(n_threads)
+    check_n_threads(resources.n_threads)
     require(min_recall, "min_recall", "between 0 and 1", lambda x: 0 <= x <= 1)
     if not (is_integer(k) and 0 < k < n):
         raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
+    row_memory = resources.row_memory
     if row_memory is not None and not (is_integer(row_memory) and row_memory >= 0):
         raise ValueError(f"row_memory must be a number of bytes or None, got {row_memory!r}")
     progress.stage("neighbours", -(-n // group.size))
@@ -127,13 +143,13 @@ def find_neighbors(
         group.require_equal(
             "the table, k, metric or min_recall", [n, D, str(stored_dtype(source)), *map(str, settings)]
         )
-        return _find(group, source, k, RowVectors(metric, D), (n_threads, min_recall, row_memory))
+        return _find(group, source, k, RowVectors(metric, D), min_recall, resources)
 
 
 def _find(
-    group: Group, source: Any, k: int, vectors: RowVectors, settings: tuple[int, float, int | None]
+    group: Group, source: Any, k: int, vectors: RowVectors, min_recall: float, resources: Resources
 ) -> RankNeighbors:
-    (n, D), (n_threads, min_recall, row_memory) = source.shape, settings
+    (n, D), (n_threads, row_memory, device) = source.shape, resources
     exact = float(n) * n * D <= EXACT_WORK
     count = 1 if exact else int(CELLS * sqrt(n))
     seen = survey(group, source, vectors, 0 if exact else TRAINING * count, 0 if exact else SAMPLE)
@@ -149,13 +165,22 @@ def _find(
     own = OwnCells(partition, rows, cells, starts, listed, vectors, n_threads)
     own.share_ranks(group)
     if exact:
-        indices, d2 = BatchSearch(group, own, k, 1).search()
+        indices, d2 = _search(group, own, k, 1, device).search()
         return RankNeighbors(partition, ids, indices, vectors.distances(d2), 1.0, rows, vectors)
     truth, true_d2 = true_neighbors(group, own, seen.measured, at, k)
     reach = own.reach(group, own.cell_of(at), own.cell_of(truth), min_recall)
-    indices, d2 = BatchSearch(group, own, k, reach).search()
+    indices, d2 = _search(group, own, k, reach, device).search()
     recall = _recall(group, partition, at, d2, true_d2[:, -1])
     return RankNeighbors(partition, ids, indices, vectors.distances(d2), recall, rows, vectors)
+
+
+def _search(group: Group, own: OwnCells, k: int, count: int, device: str | None) -> BatchSearch:
+    """Return the search among the cells of rank below `count`, on a device of PyTorch if one is given."""
+    if device is None:
+        return BatchSearch(group, own, k, count)
+    from .tensor_search import TensorSearch  # PyTorch is optional, and slow to import
+
+    return TensorSearch(group, own, k, count, device=device)
 
 
 def _positions_of(group: Group, ids: Array, positions: Array) -> Array:

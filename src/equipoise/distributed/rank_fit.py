@@ -20,7 +20,7 @@ from ..saving.checkpoint import fingerprint
 from .current import current_group
 from .exact_scan import OwnVectors
 from .group import Group
-from .neighbors import RankNeighbors, find_neighbors
+from .neighbors import RankNeighbors, Resources, find_neighbors
 from .new_rows import TablePlacement
 from .partition import Partition
 from .principal import Principal, principal_map
@@ -104,8 +104,8 @@ def fit(
     reduced = None if n_columns is None else Principal(group, source, n_columns, plan.n_threads)
     table: Any = source if reduced is None else reduced
     found = find_neighbors(
-        group, table, plan.n_neighbors, method.metric, n_threads=plan.n_threads, min_recall=made.recall,
-        row_memory=row_memory,
+        group, table, plan.n_neighbors, method.metric, min_recall=made.recall,
+        resources=Resources(plan.n_threads, row_memory, device),
     )  # fmt: skip
     shared = _shared_map(group, found.partition, plan.n_threads, device)
     loss = made.loss(found, shared, plan.kernel)
