@@ -185,7 +185,9 @@ def test_start_reads_the_libraries_ahead_once(tmp_path, monkeypatch):
         os, "posix_fadvise", lambda file, *area: asked.append((os.readlink(f"/proc/self/fd/{file}"), area))
     )
     monkeypatch.setattr(triton_kernels, "_start_triton", lambda: None)
-    monkeypatch.setattr(triton_kernels, "_workers", (workers := Workers()))
+    workers = Workers()
+    workers.limit = 1  # tasks end in their order
+    monkeypatch.setattr(triton_kernels, "_workers", workers)
     monkeypatch.setattr(triton_kernels, "_started", threading.Event())
     monkeypatch.setattr(triton_kernels, "_start", None)
     for _ in range(2):

@@ -32,7 +32,7 @@ def run_source(source, n=N):
     return namespace["Y"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name, choice in METHODS.items() if choice.iterates])
 def test_run_without_changes_matches_the_estimator(X, method):
     run = Run(X, Recipe(method, seed=3), n_jobs=1)
     assert run.frame.iteration == 0 and run.curve == [(0, run.frame.loss)]
@@ -178,8 +178,8 @@ def test_invalid_values_raise_and_leave_the_run_unchanged(X):
         with pytest.raises(ValueError, match=message):
             run.change(name, value)
     assert run.recipe == Recipe() and run.values == defaults("tsne", N)
-    with pytest.raises(ValueError, match="unknown method 'pca'"):
-        check_value("pca", "perplexity", 3.0)
+    with pytest.raises(ValueError, match="unknown method 'nonesuch'"):
+        check_value("nonesuch", "perplexity", 3.0)
     with pytest.raises(ValueError, match="must be sorted by iteration"):
         Recipe(events=(Event(9, RESET_MOMENTUM), Event(3, RESET_MOMENTUM)))
 
@@ -222,7 +222,7 @@ def test_links_round_trip():
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("method=pca", "unknown method 'pca'"),
+        ("method=nonesuch", "unknown method 'nonesuch'"),
         ("seed=-1", "seed in the link must be a non-negative integer"),
         ("iteration=1e9", "iteration in the link"),
         ("iteration=99999999", "must be at most 20,000, got 99,999,999"),
@@ -279,7 +279,7 @@ def test_files_outside_the_folder_are_rejected(tmp_path):
         ("file:a\0.csv", "is not a file name"),
         ("file:", "is not a file name"),
         ("file:none.csv", "the file 'none.csv' does not exist"),
-        ("file:own.pickle", "unknown format '.pickle'; upload a .csv or .npy file"),
+        ("file:own.pickle", "unknown format '.pickle'; upload a .csv, .tsv or .npy file"),
         ("named:nonesuch", "unknown data set"),
         ("given:", "started without data"),
         ("ftp:x", "unknown data set 'ftp:x'"),
@@ -295,18 +295,16 @@ def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
     tables = DataSources(tmp_path, Limits(upload=1000))
     name = tables.store("../../étoile & co.CSV", b"1,2\n3,4\n")
     assert name.startswith("file:étoile_co-") and name.endswith(".csv")
-    assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names([name])["Files"]
+    assert tables.load(name).X.shape == (2, 2) and (name, "étoile & co.CSV") in tables.names([name])["Files"]
     for given, content, message in (
         ("a.csv", b"x" * 1001, "exceeds the limit"),
-        ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: expected 2 cells as in the first row, got 1"),
+        ("a.csv", b"1,2\n3\n", r"^a\.csv, line 2: expected 2 cells as in the first row, got 1"),
         ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
         ("a.csv", b"x,y\n", "a header but no rows"),
-        ("a.csv", b"x,y\na,b\n", "no numeric column to embed"),
-        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': missing value"),
         ("a.npy", b"junk", "cannot be read as NPY"),
         ("a.exe", b"1", "unknown format"),
         ("", b"1", "unknown format"),
-        ("folder/my table", b"1", "unknown format 'my table'; upload a .csv or .npy file"),
+        ("folder/my table", b"1", "unknown format 'my table'; upload a .csv, .tsv or .npy file"),
     ):
         with pytest.raises(ValueError, match=message):
             tables.store(given, content)

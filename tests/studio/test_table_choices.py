@@ -157,6 +157,14 @@ def test_mean_of_categories_is_a_metric():
         TableChoices(every_kind=True, missing="mean")
 
 
+def test_unnamed_first_column_names_the_rows(tmp_path):
+    rows = "\n".join(f"r{i},{i % 3},{i * i % 7}" for i in range(30))
+    (tmp_path / "t.csv").write_text(f",a,b\n{rows}\n")
+    found = preview(tmp_path / "t.csv", "t.csv")
+    assert found.unlisted == 0 and [column.name for column in found.columns] == ["column 1", "a", "b"]
+    assert found.choices.id == "column 1" and found.choices.read(tmp_path / "t.csv").ids[2] == "r2"
+
+
 def test_arrays_have_no_names_to_choose(tmp_path):
     np.save(tmp_path / "x.npy", data.load("iris").X)
     found = preview(tmp_path / "x.npy", "x.npy")

@@ -16,7 +16,8 @@ from .._plural import plural
 from .._warn import LeftOutWarning, UnfinishedWarning
 from ..arrays.namespace import is_auto
 from ..data import Dataset
-from ..methods import MDS, PCA, ClassicalMDS, Isomap
+from ..methods import MDS
+from ..methods.result import result
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from . import embed_ranks
@@ -144,17 +145,8 @@ def _result(method: Any) -> str:
     For PCA, classical MDS, Isomap and MDS a more readable measure replaces the loss.
     """
     how = "in closed form" if is_closed_form(method) else f"after {plural(method.n_iter_, 'iteration')}"
-    if isinstance(method, PCA):
-        return f"variance kept       {method.explained_variance_ratio_.sum():.1%} {how}"
-    if isinstance(method, ClassicalMDS | Isomap):  # the loss ‖B − YYᵀ‖² has the minimum ‖B‖² − Σλ²
-        kept = float(np.square(np.maximum(method.eigenvalues_, 0.0)).sum())
-        return f"Gram matrix kept    {kept / (kept + method.loss_) if kept else 0.0:.1%} {how}"
-    if isinstance(method, MDS):
-        if hasattr(method, "worst_case_"):
-            bound = f" (every map: at least {method.worst_case_bound_:.4g})" if method.worst_case_bound_ > 0 else ""
-            return f"worst case          {method.worst_case_:.4g}{bound} {how}"
-        return f"stress-1            {method.stress_1_:.4f} {how}"
-    return f"loss                {progress.format_loss(method.loss_)} {how}"
+    name, value = result(method)
+    return f"{name:<20}{value} {how}"
 
 
 def _advice(method: Any) -> str:

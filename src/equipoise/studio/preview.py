@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import check_table, read
 from ..data.dominance import dominant_column
 from ..data.read.every_column import gather_columns
 from ..data.read.selection import Selection
@@ -98,22 +99,21 @@ def preview(path: Path, name: str) -> Preview:
     content, is_whole = _first_lines(path)
     selection = Selection(every_kind=True)
     dataset = gather_columns(read_text_table(BytesIO(content), name, selection), selection)
-    read = [make_column(name, array) for name, array in read_columns(dataset.X).items()]
+    parsed = [make_column(name, array) for name, array in read_columns(dataset.X).items()]
     texts = {name for name, array in read_columns(dataset.X).items() if str(array.type) == "string"}
-    columns = [_describe(column, column.name in texts) for column in read]
+    columns = [_describe(column, column.name in texts) for column in parsed]
     listed = _listed(columns)
-    suggested = _suggest(columns, read)
+    unlisted = len(columns) - len(listed)
+    suggested = _suggest(columns)
     if dataset.ids is not None:  # a first column without a name
         suggested = replace(suggested, id="column 1")
         listed.insert(0, ColumnPreview("column 1", "row names", False, _examples(dataset.ids), 0, 0, "without a name"))
-    result = Preview(
-        tuple(listed), len(columns) - len(listed), len(dataset.X), is_whole, suggested, next(iter(COMPLETE))
-    )
+    result = Preview(tuple(listed), unlisted, len(dataset.X), is_whole, suggested, next(iter(COMPLETE)))
     embedded = [c for c in columns if c.name not in (suggested.label, suggested.id, *suggested.exclude)]
     if any(column.gaps or not column.is_number for column in embedded):
         return replace(result, choices=replace(suggested, every_kind=True), metric=next(iter(EVERY_KIND)))
     names = {column.name for column in embedded}
-    numbers = [column for column in read if column.name in names]
+    numbers = [column for column in parsed if column.name in names]
     if numbers and (dominant := dominant_column(np.column_stack([column.values for column in numbers]))) is not None:
         reason = f"“{numbers[dominant[0]].name}” has {dominant[1]:.0%} of the variance"
         return replace(result, choices=replace(suggested, standardize=True), reason=reason)
@@ -122,12 +122,8 @@ def preview(path: Path, name: str) -> Preview:
 
 def _preview_array(path: Path) -> Preview:
     """Return the preview of an NPY file, whose columns have no names."""
-    try:
-        X = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        return Preview((), 0, 0, False, TableChoices(), next(iter(COMPLETE)))  # reading the file says what is wrong
-    shape = X.shape if X.ndim == 2 else (0, 0)
-    return Preview((), shape[1], shape[0], True, TableChoices(), next(iter(COMPLETE)))
+    rows, columns = check_table(read(path).X).shape
+    return Preview((), columns, rows, True, TableChoices(), next(iter(COMPLETE)))
 
 
 def _first_lines(path: Path) -> tuple[bytes, bool]:
@@ -175,7 +171,7 @@ def _listed(columns: list[ColumnPreview]) -> list[ColumnPreview]:
     return listed
 
 
-def _suggest(columns: list[ColumnPreview], read: list[Column]) -> TableChoices:
+def _suggest(columns: list[ColumnPreview]) -> TableChoices:
     """Return a class column, a column with row names, and the columns to leave out."""
     by_name = {column.name.lower(): column for column in columns}
     texts = [c for c in columns if c.kind in (WORDS["category"][1], WORDS["boolean"][1])]

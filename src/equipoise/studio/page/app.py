@@ -15,11 +15,12 @@ from ...data import Dataset
 from ..data_sources import FILE, DataSources, public_message
 from ..limits import Limits
 from ..preview import Preview
-from ..session.parameters import Value
+from ..session.finished_run import FinishedRun
+from ..session.method_run import MethodRun
+from ..session.parameters import METHODS, Value
 from ..session.player import Player
 from ..session.python_source import python_source
 from ..session.recipe import Recipe
-from ..session.run import Run
 from ..session.worker import Shot
 from .flow import Flow
 from .layout import MAP_NAMES, Layout
@@ -49,7 +50,7 @@ class Page:
         self._active, self._color = 0, "class"
         self._answers: dict[str, Answer] = {}  # the last choices about each file
         self._flow = Flow()
-        self._player = Player(self._show_message, self._wake, n_jobs, limits.memory)
+        self._player = Player(self._failed, self._wake, n_jobs, limits.memory)
         self._trust = TrustWatch(
             lambda shot, colors: self._player.run_on_page(lambda: self._show_trust(shot, colors)),
             lambda error: self._player.run_on_page(lambda: self._show_message(public_message(error))),
@@ -118,6 +119,12 @@ class Page:
         if text:
             self.layout.form.show_error(text)
 
+    def _failed(self, text: str) -> None:
+        """Show the error of a command, and set the widgets to the runs that remain."""
+        self._show_message(text)
+        if self._player.worker.runs:
+            self._refresh()
+
     # From the runs to the page
 
     def _wake(self) -> None:
@@ -172,14 +179,14 @@ class Page:
         if shot is None:
             return
         self.layout.show_titles([self._picture.title(which) for which in range(len(shot.frames))])
-        self.layout.show_iteration(shot.frames[0].iteration, shot.last)
+        self.layout.show_iteration(shot.iteration, shot.last)
         self.layout.show_forces(shot, self._picture.dataset, min(self._active, len(shot.runs) - 1))
 
     def _refresh(self) -> None:
         """Update the widgets around the map: method and sliders, the loss, the Python code."""
         data, choices, active = self._picture.data, self._picture.choices, self._active
 
-        def read() -> tuple[Run, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]:
+        def read() -> tuple[MethodRun, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]:
             runs = self._player.runs
             which = min(active, len(runs) - 1)
             run, shown = runs[which], self._player.worker.shown
@@ -187,10 +194,13 @@ class Page:
             code = python_source(run, self.tables.code(data, choices), at)
             return run, [list(run.curve) for run in runs], list(run.energy), code
 
-        def show(result: tuple[Run, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]) -> None:
+        def show(result: tuple[MethodRun, list[list[tuple[int, float]]], list[tuple[int, float, float]], str]) -> None:
             run, curves, energy, code = result
             if not self._player.pending_changes:  # does not touch a slider that the user is moving
                 self.layout.show_run(run, self._active)
+            self.layout.show_transport(any(run.iterates for run in self._player.worker.runs))
+            if isinstance(run, FinishedRun) and run.warnings:
+                self._show_message(f"{METHODS[run.recipe.method].title}: {'; '.join(run.warnings)}.")
             self.layout.show_curves(curves, min(active, len(curves) - 1))
             self.layout.energy.show(energy, "" if len(curves) == 1 else MAP_NAMES[self._active])
             self.layout.code.text = code
@@ -259,7 +269,7 @@ class Page:
         return tuple(map(LinkedRun, recipes)) or (LinkedRun(),)
 
     @property
-    def _run(self) -> Run:
+    def _run(self) -> MethodRun:
         """The active run, which the sliders control."""
         return self._player.runs[min(self._active, len(self._player.runs) - 1)]
 

@@ -83,13 +83,14 @@ class Sliders:
             for name, slider in self.sliders.items():
                 slider.visible = name in METHODS[method].parameters
             self.sliders["perplexity"].end = float(np.log10(max(4.0, min(PARAMETERS["perplexity"].high, (n - 1) / 3))))
-            self.sliders["n_neighbors"].end = max(3.0, min(PARAMETERS["n_neighbors"].high, n))
-            self.auto.active = values["learning_rate"] == "auto"
+            self.sliders["n_neighbors"].end = max(3.0, min(PARAMETERS["n_neighbors"].high, n - (method != "umap")))
+            self.auto.visible = "learning_rate" in values
+            self.auto.active = values.get("learning_rate", "auto") == "auto"
             for name, value in values.items():
                 number = rate if value == "auto" else float(value)
                 slider = self.sliders[name]
                 position = float(np.log10(number)) if PARAMETERS[name].log else number
                 slider.value = min(max(position, slider.start), slider.end)
-            self.sliders["learning_rate"].visible = not self.auto.active
+            self.sliders["learning_rate"].visible = self.auto.visible and not self.auto.active
         finally:
             self._updating = False

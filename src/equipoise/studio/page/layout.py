@@ -11,9 +11,9 @@ import numpy as np
 from ...data import Dataset
 from ...views.style import COLORS
 from ..data_sources import DataSources, format_size
+from ..session.method_run import MethodRun
 from ..session.metrics import METRICS
 from ..session.parameters import METHODS, OPTIMIZERS
-from ..session.run import Run
 from ..session.worker import Shot
 from .controls import Changed, Sliders
 from .energy_plot import EnergyPlot, small_figure
@@ -202,18 +202,23 @@ class Layout:
         self.which.active = active
         self.updating = False
 
-    def show_run(self, run: Run, active: int) -> None:
+    def show_run(self, run: MethodRun, active: int) -> None:
         """Set method, metric, optimiser, seed and sliders to the values of a run."""
         recipe, n = run.recipe, len(run.X)
         self.updating = True
         try:
             self.method.value, self.seed.value, self.which.active = recipe.method, recipe.seed, active
             self.optimizer.value = recipe.optimizer
+            self.optimizer.visible, self.metric.visible = run.iterates, bool(run.metrics)
             self.metric.options = [(name, METRICS[name].title) for name in run.metrics]
             self.metric.value = run.metric
         finally:
             self.updating = False
         self.sliders.show(recipe.method, run.values, n, rate=float(max(n, 1)))
+
+    def show_transport(self, is_needed: bool) -> None:
+        """Show or hide the buttons and plots about iterations."""
+        self.transport.visible = self.loss.visible = is_needed
 
     def show_curves(self, curves: list[list[tuple[int, float]]], active: int) -> None:
         """Draw the loss curves; if there are two, divide each by its first value, because their scales may differ.
@@ -222,12 +227,12 @@ class Layout:
         """
         for source, curve in zip(self.curves, curves, strict=False):
             iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
-            loss = loss if len(curves) == 1 else loss / (loss[0] or 1.0)
+            loss = loss if sum(map(bool, curves)) == 1 or not len(loss) else loss / (loss[0] or 1.0)
             keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
             source.data = {"iteration": iteration[keep], "loss": loss[keep]}
         for which, line in enumerate(self._lines):
-            line.visible = which < len(curves)
-        self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
+            line.visible = which < len(curves) and bool(curves[which])
+        self.loss.title.text = "Loss" if sum(map(bool, curves)) == 1 else "Loss, relative to its start"
         self.saved.text = f"Save the {MAP_NAMES[active]} as" if len(curves) > 1 else ""
         self.saved.visible = len(curves) > 1
 
@@ -291,14 +296,17 @@ class Layout:
             self.forces.text = HINT
             return
         point, forces = shot.point, shot.forces[which]
+        name = "" if dataset.labels is None else f", {escape(dataset.classes[dataset.labels[point]])}"
+        of = f" in the {MAP_NAMES[which]}" if len(shot.runs) > 1 else ""
+        if forces is None:
+            self.forces.text = f"<b>Row {point}{name}{of}</b><br>This map is computed at once, without forces."
+            return
         pull, push = (float(np.linalg.norm(F)) for F in forces[:2])
         net = float(np.linalg.norm(forces.attraction + forces.repulsion))
-        name = "" if dataset.labels is None else f", {escape(dataset.classes[dataset.labels[point]])}"
         rows = [
             _swatch(ATTRACTION, f"attraction {pull:.3g}"), _swatch(REPULSION, f"repulsion {push:.3g}"),
             _swatch("none", f"sum {net:.3g}"),
         ]  # fmt: skip
-        of = f" in the {MAP_NAMES[which]}" if len(shot.runs) > 1 else ""
         self.forces.text = f"<b>Row {point}{name}{of}</b>{_legend(rows, '')}"
 
     def show_link(self, address: str) -> None:

@@ -129,7 +129,8 @@ def _parse_run(given: dict[str, str]) -> LinkedRun:
     )
     optimizer = given.get("optimizer", Recipe.optimizer)
     metric = given.get("metric", Recipe.metric)
-    return LinkedRun(Recipe(method, first, seed, events, optimizer, metric), iteration)
+    recipe = Recipe(method, first, seed, events, optimizer, metric)
+    return LinkedRun(recipe, iteration if METHODS[method].iterates else 0)
 
 
 def _format_value(value: Value) -> str:
@@ -161,7 +162,7 @@ def _parse_integer(name: str, text: str) -> int:
 def _parse_value(name: str, text: str) -> Value:
     if text == "auto":
         return text
-    if re.fullmatch(r"[0-9]{1,10}", text) and name == "n_neighbors":
+    if re.fullmatch(r"[0-9]{1,10}", text) and name in ("n_neighbors", "n_iter"):
         return int(text)
     try:
         return float(text)

@@ -70,8 +70,11 @@ class Panel:
             code = f"document.dispatchEvent(new CustomEvent('{custom_event}', {{detail: {detail}}}))"
             self.plot.js_on_event(event, CustomJS(code=code))
 
-    def draw(self, frame: Frame, plane: Array, point: int, forces: Forces) -> None:
+    def draw(self, frame: Frame, plane: Array, point: int, forces: Forces | None) -> None:
         """Draw the forces on one point of a frame; `plane` (n, 2) contains the positions of all points in the plot."""
+        if forces is None:
+            self.clear()
+            return
         origin = plane[point]
         ends = np.array([self._end(frame.Y[point], F) for F in forces[:2]])
         steps = ends - origin

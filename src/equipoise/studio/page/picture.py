@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...data import Dataset
+from ..session.finished_run import FinishedRun
 from ..session.parameters import METHODS
 from ..session.worker import Shot
 from ..table_choices import TableChoices
@@ -42,9 +43,12 @@ class Picture:
     def title(self, which: int) -> str:
         """Return the title of one of the maps."""
         shot = self.require_shot()
-        frame, method = shot.frames[which], shot.runs[which].recipe.method
-        at = "" if frame.measured == frame.iteration else f" at {frame.measured}"
         number = f"{which + 1} · " if len(shot.frames) > 1 else ""
+        frame, run = shot.frames[which], shot.runs[which]
+        method = run.recipe.method
+        if isinstance(run, FinishedRun):
+            return f"{number}{METHODS[method].title} · {run.result}"
+        at = "" if frame.measured == frame.iteration else f" at {frame.measured}"
         return f"{number}{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}{at}"
 
     def view(self, color: str, active: int) -> View:
@@ -58,6 +62,11 @@ class Picture:
         shot = self.require_shot()
         which = min(which, len(shot.frames) - 1)
         frame, method = shot.frames[which], shot.runs[which].recipe.method
-        title = f"{self.dataset.name}, {METHODS[method].title}, iteration {frame.iteration}"
+        iterates = shot.runs[which].iterates
+        title = f"{self.dataset.name}, {METHODS[method].title}" + (f", iteration {frame.iteration}" if iterates else "")
         name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in self.dataset.name)
-        return export(kind, frame, self.dataset, title), f"{name}-{method}-{frame.iteration}.{kind}", MIME[kind]
+        return (
+            export(kind, frame, self.dataset, title),
+            f"{name}-{method}{f'-{frame.iteration}' if iterates else ''}.{kind}",
+            MIME[kind],
+        )

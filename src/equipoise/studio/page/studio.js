@@ -134,6 +134,7 @@ class Studio {
     this.scenes = ["a", "b"].map((name) =>
       new Scene(name, views.find(({model}) => model.name === `map ${name}`), this.models))
     this.play = bokeh_document.get_model_by_name("play")
+    this.transport = bokeh_document.get_model_by_name("transport")
     this.received = this.drawn = this.clicked = 0
   }
 
@@ -158,7 +159,7 @@ class Studio {
   // Show the forces on a row, or none for −1.
   choose(row) { this.models.clicks.tags = [row, ++this.clicked] }
 
-  press_play() { Bokeh.index.find_one(this.play).el.shadowRoot.querySelector("button").click() }
+  press_play() { if (this.transport.visible) Bokeh.index.find_one(this.play).el.shadowRoot.querySelector("button").click() }
 
   listen() {
     const scene = (name) => this.scenes.find((scene) => scene.name === name)

@@ -8,12 +8,28 @@ from typing import Any
 import numpy as np
 
 from ...affinities.perplexity import resolve_perplexity
-from ...methods import GSNE, SNE, TSNE, UMAP, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
+from ...methods import (
+    GSNE,
+    LLE,
+    MDS,
+    PCA,
+    SNE,
+    TSNE,
+    UMAP,
+    ClassicalEmbedding,
+    ClassicalMDS,
+    Isomap,
+    LaplacianEigenmaps,
+    NeighborEmbedding,
+    PowerSNE,
+    SphericalSNE,
+    SymmetricSNE,
+)
 from ...optimize.dynamics import Dynamics
 from ...optimize.rules import Momentum, Rule
 
 Value = float | str
-Method = NeighborEmbedding | UMAP
+Method = NeighborEmbedding | UMAP | ClassicalEmbedding | MDS
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,8 @@ PARAMETERS = {
     "rho": Parameter("ρ, sharpness of the kernel", 0, 0.99, 0.01),
     "dof": Parameter("ν, degrees of freedom", 0.2, 20, 0.01, log=True),
     "min_dist": Parameter("min_dist", 0, 0.99, 0.01),
+    "reg": Parameter("regularisation", 1e-8, 1, 0.01, log=True, rebuilds=True),
+    "n_iter": Parameter("maximum number of iterations", 10, 5000, 0.01, log=True, integer=True, rebuilds=True),
     "learning_rate": Parameter("learning rate", 1, 1e6, 0.01, log=True),
 }
 STEPS = ("early_exaggeration", "exaggeration", "learning_rate")
@@ -50,16 +68,21 @@ STEPS = ("early_exaggeration", "exaggeration", "learning_rate")
 class Choice:
     """A method that the user can choose: its title, its class `make`, and the names of its parameters.
 
-    `own` lists the parameters that not all methods have. All methods also have the parameters in STEPS.
+    `own` lists the parameters that not all methods have. Methods that iterate also have the parameters in STEPS; the
+    others are shown when they are finished.
     """
 
     title: str
     make: type[Method]
     own: tuple[str, ...]
+    iterates: bool = True
+    has_metric: bool = True
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters of the method, in their order on the page."""
+        if not self.iterates:
+            return self.own
         return (self.own[0], *STEPS[:2], *self.own[1:], STEPS[2])
 
 
@@ -71,6 +94,12 @@ METHODS = {
     "gsne": Choice("g-SNE", GSNE, ("perplexity", "alpha", "beta", "eta")),
     "sphericalsne": Choice("s-SNE, on a sphere", SphericalSNE, ("perplexity", "rho")),
     "umap": Choice("UMAP", UMAP, ("n_neighbors", "min_dist")),
+    "pca": Choice("PCA", PCA, (), iterates=False, has_metric=False),
+    "classicalmds": Choice("classical MDS", ClassicalMDS, (), iterates=False),
+    "mds": Choice("MDS", MDS, ("n_iter",), iterates=False),
+    "isomap": Choice("Isomap", Isomap, ("n_neighbors",), iterates=False),
+    "lle": Choice("LLE", LLE, ("n_neighbors", "reg"), iterates=False),
+    "laplacianeigenmaps": Choice("Laplacian eigenmaps", LaplacianEigenmaps, ("n_neighbors",), iterates=False),
 }
 
 
@@ -122,6 +151,8 @@ def defaults(method: str, n: int) -> dict[str, Value]:
     if "perplexity" in values:
         values["perplexity"] = float(resolve_perplexity(values["perplexity"], n)[0])
     if "n_neighbors" in values:
-        values["n_neighbors"] = min(values["n_neighbors"], n)
-    values["early_exaggeration"] = float(estimator.resolve_early_exaggeration())
+        auto = values["n_neighbors"] == "auto"  # of classical methods, the smaller of 10 and n − 1
+        values["n_neighbors"] = min(10, n - 1) if auto else min(values["n_neighbors"], n)
+    if "early_exaggeration" in values:
+        values["early_exaggeration"] = float(estimator.resolve_early_exaggeration())
     return values

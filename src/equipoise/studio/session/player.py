@@ -12,10 +12,12 @@ from ...memory import estimate_memory
 from ..limits import GB, Limits
 from ..page.link import LinkedRun
 from ..page.picture import NO_MAP
-from .parameters import Value, defaults
+from .finished_run import FinishedRun
+from .method_run import MethodRun
+from .parameters import METHODS, Value, defaults
 from .recipe import Event, Recipe
 from .run import Run
-from .worker import Shot, Worker
+from .worker import Shot, Worker, lead
 
 CHUNK = 20  # iterations of a replay between checks whether it has been cancelled
 SMALL = 1000  # rows below which the memory of a run is not checked; chosen
@@ -56,7 +58,7 @@ class Player:
         self.run_on_page(lambda: self._show_error(text))
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[MethodRun, ...]:
         """The runs; raises ValueError if there are none yet."""
         if not self.worker.runs:
             raise ValueError(NO_MAP)
@@ -104,7 +106,7 @@ class Player:
         Call this only in a command, because only the thread of the worker may change the runs.
         """
         check_memory(X, [linked.recipe for linked in shown], self._memory)
-        self.worker.runs = tuple(Run(X, linked.recipe, self._n_jobs) for linked in shown)
+        self.worker.runs = tuple(make_run(X, linked.recipe, self._n_jobs) for linked in shown)
         self.worker.point = point
 
     def replay(self, iterations: list[int], then: Then) -> None:
@@ -119,12 +121,12 @@ class Player:
             if self.worker.runs is not runs:
                 return None
             for run, goal in zip(runs, iterations, strict=True):
-                if run.iteration < goal:
+                if run.iterates and run.iteration < goal:
                     run.step(min(CHUNK, goal - run.iteration))
                 if run.iteration == goal:
                     run.apply_due_changes()
             self.worker.publish()
-            return all(run.iteration >= goal for run, goal in zip(runs, iterations, strict=True))
+            return all(run.iteration >= goal for run, goal in zip(runs, iterations, strict=True) if run.iterates)
 
         def continue_or_finish(finished: bool | None) -> None:
             if finished is False:
@@ -133,7 +135,8 @@ class Player:
                 then()
 
         def description() -> str:
-            return f"Replaying, iteration {runs[0].iteration} of {iterations[0]}" if any(iterations) else ""
+            first = lead(runs)
+            return f"Replaying, iteration {runs[first].iteration} of {iterations[first]}" if any(iterations) else ""
 
         self.submit(description(), advance, continue_or_finish)
 
@@ -145,7 +148,7 @@ class Player:
             runs = self.runs
             recipes = [recipe if i == which else run.recipe for i, run in enumerate(runs)]
             check_memory(runs[0].X, recipes, self._memory)
-            self.worker.runs = (*runs[:which], Run(runs[0].X, recipe, self._n_jobs), *runs[which + 1 :])
+            self.worker.runs = (*runs[:which], make_run(runs[0].X, recipe, self._n_jobs), *runs[which + 1 :])
             self.worker.publish()
 
         self.submit("Finding neighbours", go, lambda _: then())
@@ -159,7 +162,7 @@ class Player:
             method = "umap" if first.recipe.method != "umap" else "tsne"
             other = replace(first.recipe, method=method, first=(), events=())
             check_memory(first.X, [first.recipe, other], self._memory)
-            self.worker.runs = (first, Run(first.X, other, self._n_jobs))
+            self.worker.runs = (first, make_run(first.X, other, self._n_jobs))
             return first.iteration
 
         self.submit("Finding neighbours", go, lambda iteration: self.replay([iteration, iteration], then))
@@ -183,7 +186,8 @@ class Player:
         def go() -> None:
             if self.play_requested:
                 self._rewind_to_shown()
-                self.worker.playing = bool(self.runs)
+                self.worker.playing = any(run.iterates for run in self.runs)
+                self.play_requested = self.worker.playing
             if not self.play_requested:  # checked again, so that a pause in between is not lost
                 self.worker.playing = False
 
@@ -265,9 +269,14 @@ class Player:
     def _rewind_to_shown(self) -> None:
         """Rewind the runs to the displayed frame if they are ahead of it."""
         shown = self.worker.shown
-        if shown is not None and self.runs[0].iteration > shown.frames[0].iteration:
+        if shown is not None and self.runs[lead(self.runs)].iteration > shown.iteration:
             for run in self.runs:
-                run.rewind(shown.frames[0].iteration)
+                run.rewind(shown.iteration)
+
+
+def make_run(X: Array, recipe: Recipe, n_jobs: int | None) -> MethodRun:
+    """Return a new run of the method of a recipe on a table X (n, D)."""
+    return (Run if METHODS[recipe.method].iterates else FinishedRun)(X, recipe, n_jobs)
 
 
 def check_memory(X: Array, recipes: list[Recipe], limit: int) -> None:
@@ -280,6 +289,9 @@ def check_memory(X: Array, recipes: list[Recipe], limit: int) -> None:
         return
     need = 0
     for recipe in recipes:
+        if not METHODS[recipe.method].iterates:
+            need += 8 * n * (4 * D + (0 if recipe.method == "pca" else 4 * min(n, 5000)))
+            continue
         values = {**defaults(recipe.method, n), **recipe.values()}
         # t-SNE stores three neighbours per unit of perplexity; UMAP states their number.
         perplexity = float(values["perplexity"]) if "perplexity" in values else float(values["n_neighbors"]) / 3

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ..._types import Array
 from .history import Frame
+from .method_run import MethodRun
 from .run import Run
 
 PULLS = 30  # maximum number of neighbours shown; chosen
@@ -20,6 +21,8 @@ class Forces(NamedTuple):
     affinities: Array
 
     @classmethod
-    def of(cls, run: Run, frame: Frame, i: int) -> Forces:
-        """Return the forces on point i of a frame of a run."""
+    def of(cls, run: MethodRun, frame: Frame, i: int) -> Forces | None:
+        """Return the forces on point i of a frame of a run; None if its method does not iterate."""
+        if not isinstance(run, Run):
+            return None
         return cls(*run.forces(frame, i), *run.pulls(i, PULLS))

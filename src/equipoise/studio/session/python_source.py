@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...optimize.rules import Schedule
+from .method_run import MethodRun
 from .metrics import METRICS
 from .parameters import METHODS, OPTIMIZERS, defaults
 from .recipe import RESET_MOMENTUM, Event, Recipe
@@ -35,12 +36,17 @@ Y = run.frame.Y
 """
 
 
-def python_source(run: Run, data: str, iteration: int) -> str:
+def python_source(run: MethodRun, data: str, iteration: int) -> str:
     """Return a script that reproduces the map of a run at an iteration; `data` is code that defines the table X.
 
     The script fits an estimator if, up to this iteration, no parameter has changed and the momentum was not reset (as
     by a rewind). Otherwise it repeats the run step by step.
     """
+    if not isinstance(run, Run):
+        given = {**run.values, "random_state": run.recipe.seed}
+        lines = [f"    {name}={value!r}," for name, value in given.items()] + _metric(run)
+        name = METHODS[run.recipe.method].make.__name__
+        return FRESH.format(data=data, name=name, arguments="\n".join(lines), steps=FIT)
     events = [event for event in run.recipe.events if event.iteration <= iteration]
     # An estimator with fewer iterations would end early exaggeration earlier as well.
     is_long = iteration >= 2 * Schedule.EARLY
@@ -56,8 +62,7 @@ def python_source(run: Run, data: str, iteration: int) -> str:
         "random_state": run.recipe.seed,
     }
     lines = [f"    {name}={value!r}," for name, value in parameters.items()]
-    if run.metric != "euclidean":
-        lines.append(f"    metric={METRICS[run.metric].code},")
+    lines += _metric(run)
     stops = run.settled is None or run.settled >= iteration
     if not stops or run.recipe.optimizer != Recipe.optimizer:
         comment = "" if stops else "  # do not stop early"
@@ -69,6 +74,11 @@ def python_source(run: Run, data: str, iteration: int) -> str:
         steps = PART.format(iteration=iteration)
     name = METHODS[run.recipe.method].make.__name__
     return FRESH.format(data=data, name=name, arguments="\n".join(lines), steps=steps)
+
+
+def _metric(run: MethodRun) -> list[str]:
+    """Return the line with the argument `metric`, unless it is the default."""
+    return [] if run.metric == "euclidean" else [f"    metric={METRICS[run.metric].code},"]
 
 
 def _repeated_run(run: Run, data: str, iteration: int, events: list[Event]) -> str:

@@ -39,6 +39,8 @@ class Recipe:
         if self.optimizer not in OPTIMIZERS:
             raise ValueError(f"unknown optimizer {self.optimizer!r}; choose from {', '.join(OPTIMIZERS)}")
         check_metric(self.metric)
+        if self.events and not METHODS[self.method].iterates:
+            raise ValueError(f"{self.method} has no iterations, so that nothing can change during its run")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be between 0 and {2**32 - 1}, got {self.seed}")
         for name, value in self.first:

@@ -11,7 +11,6 @@ import numpy as np
 from ..._types import Array, Callback
 from ...arrays.namespace import unpermute
 from ...engines import Engine, make_engine
-from ...evaluate import Measured, trustworthiness
 from ...methods.estimator import threads
 from ...objectives import Objective
 from ...optimize.descent import State
@@ -19,11 +18,10 @@ from ...optimize.gradient_steps import EngineForces, GradientSteps
 from ...optimize.rules import Phase, Schedule
 from ...problems.forces import ForceProblem
 from .history import Frame, History
-from .metrics import METRICS, allowed_metrics, resolve_metric
-from .parameters import METHODS, OPTIMIZERS, PARAMETERS, Method, Value, check_value, defaults
+from .method_run import MethodRun
+from .parameters import METHODS, OPTIMIZERS, PARAMETERS, Value, check_value
 from .recipe import RESET_MOMENTUM, Event, Recipe
 
-NEIGHBORS = 15  # neighbours for the colouring by trust, as in `evaluate`
 # Above this number of points, the loss shown is evaluated only every 10 iterations, because its evaluation takes longer
 # than an iteration.
 LARGE_N, LARGE_N_EVERY = 5_000, 10
@@ -70,7 +68,7 @@ class LiveSteps(GradientSteps):
             raise FloatingPointError("the map contains NaN or inf; lower the learning rate")
 
 
-class Run:
+class Run(MethodRun):
     """A run of a method on a table X (n, D), advanced by calls of `step`.
 
     As long as no parameter is changed, the map at iteration n, from 200 on, equals that of the estimator with n_iter=n,
@@ -90,13 +88,15 @@ class Run:
         Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
     """
 
+    iterates = True
+
     def __init__(self, X: Array, recipe: Recipe | None = None, n_jobs: int | None = None):
         initial = Recipe() if recipe is None else recipe
-        self.X, self.n_jobs = X, n_jobs
-        self.metrics = allowed_metrics(X)
-        self.metric = resolve_metric(initial.metric, self.metrics)
+        choice = METHODS[initial.method]
+        if not choice.iterates:
+            raise ValueError(f"{choice.title} has no iterations; use equipoise.{choice.make.__name__} instead of Run")
+        super().__init__(X, replace(initial, events=()), n_jobs)
         self.rule = OPTIMIZERS[initial.optimizer].rule()
-        self.recipe = replace(initial, events=())
         self._begin(initial.events)
 
     def _begin(self, upcoming: tuple[Event, ...]) -> None:
@@ -140,17 +140,6 @@ class Run:
         """
         method, name = self.estimator(), self.problem.engine.traits.name
         return make_engine(name, threads(self.n_jobs), method.tol, pairs=self.problem.geometry.pairs)
-
-    def _values(self, recipe: Recipe) -> dict[str, Value]:
-        return {**defaults(recipe.method, len(self.X)), **recipe.values()}
-
-    def estimator(self) -> Method:
-        """Return the unfitted method with the current values."""
-        make: Any = METHODS[self.recipe.method].make
-        method: Method = make(
-            **self.values, metric=METRICS[self.metric].value, random_state=self.recipe.seed, n_jobs=self.n_jobs
-        )
-        return method
 
     @property
     def _state(self) -> State:
@@ -329,8 +318,3 @@ class Run:
         near = np.argsort(-row, kind="stable")[:count]
         near = near[row[near] > 0]
         return near, row[near]
-
-    def trust(self, frame: Frame) -> Measured:
-        """Return the trustworthiness of a frame and its value at each point, or at a sample of points if n is large."""
-        k, metric = min(NEIGHBORS, len(self.X) - 1), METRICS[self.metric].value
-        return trustworthiness(self.X, frame.Y, k, metric=metric, n_jobs=self.n_jobs)

@@ -15,6 +15,7 @@ DESCRIPTIONS = {
     "neighbours": "Finding neighbours",
     "affinities": "Computing affinities",
     "initial map": "Computing the initial map",
+    "eigenvectors": "Computing eigenvectors",
 }
 
 

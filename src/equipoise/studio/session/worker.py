@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ...progress import show_on
 from ..data_sources import public_message
 from .history import Frame
+from .method_run import MethodRun
 from .point_forces import Forces
-from .run import Run
 from .stage import Stage
 
 Command = Callable[[], None]
@@ -21,19 +21,30 @@ Command = Callable[[], None]
 class Shot(NamedTuple):
     """What the page shows at one moment: a frame of each run, and the forces on the selected point."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[MethodRun, ...]
     frames: tuple[Frame, ...]
     point: int | None
-    forces: tuple[Forces, ...]  # of each run; empty without a point
-    last: int  # the current iteration of the first run
+    forces: tuple[Forces | None, ...]  # of each run, None if its method does not iterate; empty without a point
+    last: int  # the current iteration of the first run that iterates
 
     @classmethod
-    def of(cls, runs: tuple[Run, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
+    def of(cls, runs: tuple[MethodRun, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
         """Return the shot of these frames of the runs; it includes the forces on `point` unless that is None."""
+        last = runs[lead(runs)].iteration
         if point is None:
-            return cls(runs, frames, None, (), runs[0].iteration)
+            return cls(runs, frames, None, (), last)
         forces = tuple(Forces.of(run, frame, point) for run, frame in zip(runs, frames, strict=True))
-        return cls(runs, frames, point, forces, runs[0].iteration)
+        return cls(runs, frames, point, forces, last)
+
+    @property
+    def iteration(self) -> int:
+        """The iteration shown, that of the first run that iterates."""
+        return self.frames[lead(self.runs)].iteration
+
+
+def lead(runs: tuple[MethodRun, ...]) -> int:
+    """Return the index of the first run that iterates; 0 if there is none."""
+    return next((which for which, run in enumerate(runs) if run.iterates), 0)
 
 
 class Worker:
@@ -45,7 +56,7 @@ class Worker:
     """
 
     def __init__(self, report: Callable[[str], None], wake: Callable[[], None]):
-        self._runs: tuple[Run, ...] = ()
+        self._runs: tuple[MethodRun, ...] = ()
         self.playing = False
         self.speed = 1  # iterations per frame
         self.stage = Stage()  # shown while no frames are computed
@@ -58,11 +69,11 @@ class Worker:
         self._thread.start()
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[MethodRun, ...]:
         return self._runs
 
     @runs.setter
-    def runs(self, runs: tuple[Run, ...]) -> None:
+    def runs(self, runs: tuple[MethodRun, ...]) -> None:
         """Replace the runs and discard a waiting shot of the previous runs."""
         self._runs, self.shown = runs, None
         self._drop()
