@@ -16,15 +16,16 @@ from ..kernels import Kernel
 from .base import Field, Traits
 from .cpu import CpuEngine, charge_columns, native_edges
 from .reference import Reference
+from .tables import edge_table, kernel_table
 
 
 @tagged("engines.exact.Exact")
 class Exact(CpuEngine):
     """An engine that sums directly, in the precision of Y, and accumulates in float64.
 
-    Results are identical, bit for bit, for any number of threads. The reference engine computes the sums for new
-    points, and all sums for kernels without compiled code, which are user-defined kernels and the squares of most
-    built-in kernels.
+    Results are identical, bit for bit, for any number of threads. Kernels without compiled code, which are user-defined
+    kernels and the squares of most built-in kernels, are read from tables if Y is in float32, as in a fit; in float64
+    the reference engine computes their sums, and the sums for new points.
 
     Parameters
     ----------
@@ -40,13 +41,19 @@ class Exact(CpuEngine):
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         native = kernel.native()
         if native is None:
-            return self._numpy.edges(Y, A, kernel, b, potential=potential)
+            if Y.dtype == np.float64:
+                return self._numpy.edges(Y, A, kernel, b, potential=potential)
+            table = edge_table(kernel, b)  # of ψ_b and k^b k', in place of log k and k'/k
+            native, b = _core.Kernel.tabulated(*table), -1.0
         return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         native = kernel.native()
         if native is None:
-            return self._numpy.field(Y, kernel, charges)
+            if Y.dtype == np.float64:
+                return self._numpy.field(Y, kernel, charges)
+            table = kernel_table(kernel)  # it must outlive the compiled kernel
+            native = _core.Kernel.tabulated(*table)
         Y = np.ascontiguousarray(Y)
         c, columns = charge_columns(charges, len(Y))
         potential = np.empty(columns.shape)
