@@ -147,7 +147,9 @@ def page(
         "facts": as_json(facts),
         "map": plot_json(_plot(globe is not None), "plot"),
     }
-    own = "\n".join(read_script(name) for name in ("color_scheme", "colors", "summary", "picture", "keyboard"))
+    own = "\n".join(
+        read_script(name) for name in ("color_scheme", "colors", "summary", "picture", "plot_keys", "keyboard")
+    )
     curved = read_script("curved") + read_script("solid")
     scripts = {"bokeh": bokeh, "dots": read_script("dots"), "curved": curved, "parts": own}
     html = render_page("page", __package__, scripts, parts)
