@@ -52,7 +52,9 @@ class Page {
     const [xs, ys] = this.space.frame()
     this.frame.data = {xs, ys}
     this.upload()
-    this.apply_theme(document.documentElement.dataset.theme)
+    const {theme} = document.documentElement.dataset
+    this.follows_system = theme === "system"
+    this.apply_theme(this.follows_system ? preferred_scheme() : theme)
     this.colors.update_names()
     this.select([])
   }
@@ -317,7 +319,11 @@ class Page {
       this.colors.paint()
     })
     element("picture").addEventListener("click", () => save_picture(this))
-    element("theme").addEventListener("click", () => this.apply_theme(this.theme === "dark" ? "light" : "dark"))
+    element("theme").addEventListener("click", () => {
+      this.apply_theme(this.theme === "dark" ? "light" : "dark")
+      if (this.follows_system) choose_scheme(this.theme)
+    })
+    if (this.follows_system) on_system_scheme((name) => this.apply_theme(name))
   }
 }
 

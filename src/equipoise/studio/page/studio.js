@@ -185,6 +185,9 @@ class Studio {
         if (act_on_key(event.key, one, (row) => this.choose(row), () => this.press_play())) event.preventDefault()
       })
     }
+    const show_transport = () => { element("transport").hidden = !this.transport.visible }
+    this.transport.properties.visible.change.connect(show_transport)
+    show_transport()
     this.redraw()
   }
 }
