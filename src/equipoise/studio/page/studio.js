@@ -3,9 +3,7 @@
 // `chosen`. The page answers with `clicks` and `ack` (number of frames drawn).
 "use strict"
 
-const REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const WIDE = 800, MIN_SIZE = 2 // pixels: below this width dots shrink in proportion, down to this diameter
-const OPACITY = 230 // of a point, of 255
 
 class Scene {
   constructor(name, view, models) {
@@ -185,6 +183,9 @@ class Studio {
         if (act_on_key(event.key, one, (row) => this.choose(row), () => this.press_play())) event.preventDefault()
       })
     }
+    const show_transport = () => { element("transport").hidden = !this.transport.visible }
+    this.transport.properties.visible.change.connect(show_transport)
+    show_transport()
     this.redraw()
   }
 }
