@@ -285,6 +285,7 @@ def main() -> None:
                     print(json.dumps(rows[-1]), flush=True)
     if args.keep:
         args.keep.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows.sort(key=lambda row: str(row["script"]))
     folders = dict.fromkeys(row["script"].partition("/")[0] for row in rows)
     command = shlex.join(["python", "benchmarks/accel.py", *folders])
     args.out.write_text(page(rows, command, where), encoding="utf-8")

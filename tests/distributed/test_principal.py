@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from support.rank_tables import Table, mixture, on_ranks
 
+from equipoise.distributed.exact_sum import ExactSum
 from equipoise.distributed.group import SingleProcess
 from equipoise.distributed.neighbors import find_neighbors
 from equipoise.distributed.partition import Partition
-from equipoise.distributed.principal import ExactSum, Principal, principal_axes, principal_map
+from equipoise.distributed.principal import Principal, principal_axes, principal_map
 from equipoise.linalg.pca import JITTER, principal_components
 
 pytestmark = pytest.mark.ranks

@@ -8,7 +8,7 @@ from support.shared_problems import fit_over_ranks, rank_parts, torch_engine
 from support.thread_ranks import run_ranks
 
 import equipoise as eq
-from equipoise.distributed import fit
+from equipoise.distributed import RankError, fit
 from equipoise.distributed import run_ranks as run_processes
 from equipoise.distributed.neighbors import Resources, find_neighbors
 from equipoise.distributed.partition import Partition
@@ -210,6 +210,13 @@ def test_choice_of_the_backend():
     ):
         with pytest.raises(RuntimeError, match=message):
             choose_backend("nccl", gpus, hosts, has_nccl)
+
+
+def test_backend_from_the_environment():
+    function = f"{rank_functions.__file__}:rank_and_size"
+    assert run_processes(function, 2, variables={"EQUIPOISE_BACKEND": "gloo"}) == [[0, 2], [1, 2]]
+    with pytest.raises(RankError, match="unknown backend 'mpi'; choose from auto, gloo, nccl"):
+        run_processes(function, 2, variables={"EQUIPOISE_BACKEND": "mpi"})
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")

@@ -20,6 +20,7 @@ from ..distributed import Group, RankMap, fit, run_ranks
 from ..distributed.rank_fit import check_fit
 from ..distributed.row_source import RowSource
 from ..distributed.row_sources import open_rows
+from ..engines import choose_device
 from ..saving.checkpoint import Checkpoint
 from .annotated_output import annotated_output
 from .console import Console
@@ -51,7 +52,9 @@ def run(args: argparse.Namespace, method: Any, checkpoints: Sequence[Checkpoint]
     _outputs(args, dataset)
     for checkpoint in checkpoints:
         checkpoint.check()
-    run_ranks(FUNCTION, args.ranks, [args.words], interactive=True)
+    on_gpus = choose_device(method.engine, method.device)[1] == "cuda"
+    variables = {"EQUIPOISE_BACKEND": "auto"} if on_gpus else {}
+    run_ranks(FUNCTION, args.ranks, [args.words], variables=variables, interactive=True)
     return 0
 
 

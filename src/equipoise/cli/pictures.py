@@ -35,7 +35,7 @@ class Drawing:
         The column to colour by.
     title : str
     dark : bool, default=False
-        Use a dark background.
+        Use a dark background; otherwise a page is dark or light like the system.
     over : ndarray of shape (m, d), optional
         The map in which the points of Y were placed. It is drawn in grey, under the points of Y.
     geometry : str or Geometry, optional
@@ -60,7 +60,12 @@ def render(format: str, drawing: Drawing) -> bytes:
         from ..views.page import page
 
         drawing = drawing if drawing.over is None else with_reference(drawing, drawing.over)
-        style = {"title": drawing.title, "dark": drawing.dark, "geometry": drawing.geometry, "images": drawing.images}
+        style = {
+            "title": drawing.title,
+            "dark": drawing.dark or None,
+            "geometry": drawing.geometry,
+            "images": drawing.images,
+        }
         return page(drawing.Y, drawing.color, table=drawing.columns, **style).html.encode()
     from ..views.plot import plot
 

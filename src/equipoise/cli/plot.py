@@ -39,7 +39,9 @@ def add(verbs: Any) -> None:
     add_coordinates(verb)
     verb.add_argument("--color", metavar="COLUMN", help="column to colour by (default: the classes, if there are any)")
     verb.add_argument("--title", metavar="TEXT", help="title of the plot (default: the name of the map)")
-    verb.add_argument("--dark", action="store_true", help="use a dark background")
+    verb.add_argument(
+        "--dark", action="store_true", help="use a dark background (default: light; a page follows the system)"
+    )
     add_geometry(verb, "the map")
     verb.add_argument(
         "--data",

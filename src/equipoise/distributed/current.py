@@ -12,7 +12,7 @@ from .torch_group import TorchGroup
 _group: TorchGroup | None = None  # of this process
 
 
-def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, backend: str = "gloo") -> Group:
+def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, backend: str | None = None) -> Group:
     """Return the group of ranks that this process belongs to.
 
     Parameters
@@ -21,8 +21,8 @@ def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, 
         Returned if given.
     timeout : float, default=300
         The time limit of a collective in seconds.
-    backend : {"auto", "gloo", "nccl"}, default="gloo"
-        How ranks communicate, see `TorchGroup`.
+    backend : {"auto", "gloo", "nccl"}, optional
+        How ranks communicate, see `TorchGroup`; by default, the environment variable EQUIPOISE_BACKEND, or "gloo".
 
     Returns
     -------
@@ -48,5 +48,5 @@ def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, 
     elif size == 1:
         return SingleProcess(timeout)
     if _group is None or _group.closed:
-        _group = TorchGroup(timeout, backend)
+        _group = TorchGroup(timeout, backend or os.environ.get("EQUIPOISE_BACKEND") or "gloo")
     return _group

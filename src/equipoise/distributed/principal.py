@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from ..arrays.csr import run_on_threads
 from ..arrays.namespace import is_integer
 from ..linalg.pca import JITTER, one_blas_thread, top_eigenvectors
 from ..linalg.row_products import multiply_rows
+from .exact_sum import ExactSum
 from .group import Group
-from .partition import MOST_BLOCKS, Partition
+from .partition import Partition
 from .row_vectors import RowVectors, check_source, read_rows, stored_dtype
 from .survey import READ, survey
-
-BITS = 62  # of a sum in int64, without the sign and one bit to spare
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,40 +135,6 @@ def principal_axes(group: Group, source: Any, m: int, n_threads: int = 1) -> Pri
 def _eigenvectors(G: Array, m: int) -> tuple[Array, Array]:
     values, axes = top_eigenvectors(G, m)
     return np.maximum(values, 0.0), np.ascontiguousarray(axes)
-
-
-class ExactSum:
-    """Adds float64 arrays in any order, and over ranks, with the same result.
-
-    Each number becomes two integers, a multiple of a power of two and the rounded remainder, whose sums are exact.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the arrays, of which there are at most `MOST_BLOCKS`.
-    bound : float
-        No sum of magnitudes exceeds it.
-    """
-
-    def __init__(self, shape: tuple[int, ...], bound: float):
-        self._exponents = BITS - int(np.frexp(bound)[1]), BITS - int(np.frexp(MOST_BLOCKS)[1])
-        self._sums, self._lock = np.zeros((2, *shape), np.int64), Lock()
-
-    def add(self, x: Array) -> None:
-        """Add an array; any thread can call this method."""
-        scaled = np.ldexp(x, self._exponents[0])
-        whole = np.rint(scaled)
-        scaled -= whole
-        rest = np.rint(np.ldexp(scaled, self._exponents[1], out=scaled), out=scaled)
-        with self._lock:
-            self._sums[0] += whole.astype(np.int64)
-            self._sums[1] += rest.astype(np.int64)
-
-    def result(self, group: Group) -> Array:
-        """Return the sum over all ranks, float64."""
-        first, second = self._exponents
-        whole, rest = (np.ldexp(group.all_reduce(part).astype(np.float64), -first) for part in self._sums)
-        return whole + np.ldexp(rest, -second)
 
 
 def principal_map(group: Group, partition: Partition, rows: Array, d: int, seed: int, n_threads: int = 1) -> Array:

@@ -15,6 +15,7 @@ from .._types import Array
 from ..engines.cpu import ForceCheck, charge_columns, checked_points
 from ..engines.mesh.plan import PADDING, Source, Transform, bounding_box, near_table, split
 from ..kernels import Kernel
+from .exact_sum import ExactSum
 from .shared_map import SharedMap
 
 # Units of a charge of 1 on the mesh of integers: as many as float32 resolves, and as many as the core adds in float64.
@@ -112,15 +113,20 @@ class RankForceCheck(ForceCheck):
         self._study(kernel, shared.partition.n, potential, charges)
 
     def _direct(self, compiled: _core.Kernel) -> tuple[Array, Array]:
-        """Return Φ (t, m) and ∇Φ (t, m, d) at the targets by direct sums, block by block."""
+        """Return Φ (t, m) and ∇Φ (t, m, d) at the targets by direct sums over blocks, which are added exactly."""
         shared, m = self.source.shared, self.source.charges.shape[1]
         t, d = self.targets.shape
         blocks = shared.partition.own_blocks()
-        potential, half = np.empty((len(blocks), t, m)), np.empty((len(blocks), t, m, d))
+        sums, potential, half = np.empty((len(blocks), t, m, 1 + d)), np.empty((t, m)), np.empty((t, m, d))
         for b, rows in enumerate(blocks):
             c, Y = np.ascontiguousarray(self.source.charges[rows]), np.ascontiguousarray(self.source.Y[rows])
-            _core.field_at(compiled, c, self.targets, Y, potential[b], half[b], shared.n_threads)
-        return shared.add_blocks(potential), 2 * shared.add_blocks(half)
+            _core.field_at(compiled, c, self.targets, Y, potential, half, shared.n_threads)
+            sums[b, ..., 0], sums[b, ..., 1:] = potential, half
+        exact = ExactSum((t, m, 1 + d), shared.maximum(np.abs(sums).max(initial=0.0)) * shared.partition.n_blocks)
+        for block in sums:
+            exact.add(block)
+        total = exact.result(shared.group)
+        return np.ascontiguousarray(total[..., 0]), 2 * total[..., 1:]
 
     def error(self, transform: Transform) -> float:
         solution = solve(transform, self.source)

@@ -2,7 +2,8 @@
 
 As in rank_mesh.py, each rank spreads its own points to a mesh of integers, which all ranks add up; every rank convolves
 the whole mesh and interpolates at its own points (docs/math.md, section 22). For a kernel with a near part, and for
-direct sums, every rank gathers all points.
+direct sums, every rank gathers all points and sums these parts for all of them, so that groups of targets do not depend
+on the number of ranks.
 """
 
 from __future__ import annotations

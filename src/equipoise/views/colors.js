@@ -4,7 +4,6 @@
 const MAX_LISTED = 200 // maximum number of classes in the legend; more can be found by their names
 const MANY = 12 // classes from which the legend can be searched
 const MAX_SOUGHT = 300_000 // points up to which a class whose centre is not visible is named where it is visible
-const OPACITY = 230, FAINT = 30 // of 255: points, and unselected points during a selection
 
 class Colors {
   constructor(page) {

@@ -2,6 +2,9 @@
 // moves.
 "use strict"
 
+const REACH = 12 // maximum distance in pixels between the mouse and the point under it
+const OPACITY = 230, FAINT = 30 // of 255: points, and unselected points during a selection
+
 const VERTEX_SHADER = `#version 300 es
 in vec2 at;
 in vec4 color;

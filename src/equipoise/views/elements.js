@@ -1,4 +1,4 @@
-// Helpers shared by all pages: find an element, parse the JSON in it, add a child.
+// Helpers shared by all pages: find an element, parse the JSON in it, add a child, save a file.
 "use strict"
 
 const element = (id) => document.getElementById(id)
@@ -9,4 +9,13 @@ function add(parent, tag, text = "", properties = {}) {
   child.append(text)
   parent.append(child)
   return child
+}
+
+// Let the browser save a file.
+function save_file(blob, name) {
+  const address = URL.createObjectURL(blob)
+  const link = add(document.body, "a", "", {href: address, download: name, hidden: true})
+  link.click()
+  link.remove()
+  setTimeout(() => URL.revokeObjectURL(address), 10_000)
 }

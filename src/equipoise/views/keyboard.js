@@ -1,9 +1,7 @@
 // Keys for the map, for use without a mouse: the map takes the focus by Tab.
 "use strict"
 
-const KEY_STEP = 0.12, KEY_ZOOM = 1.3 // part of the visible region by which an arrow moves it; factor of + and −
 const KEY_TURN = 0.12 // radians by which an arrow turns a globe
-const ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}
 
 class Keyboard {
   constructor(page) {
@@ -23,9 +21,8 @@ class Keyboard {
   // Act on a key; return whether it is one of the map's.
   act(key) {
     const {page} = this
-    if (key in ARROWS) this.move(...ARROWS[key])
-    else if (key === "+" || key === "=") this.zoom(1 / KEY_ZOOM)
-    else if (key === "-") this.zoom(KEY_ZOOM)
+    if (key in ARROWS && page.space.drag) this.turn(...ARROWS[key])
+    else if (move_by_key(key, page.plot)) page.show_tooltip(-1)
     else if (key === "0") page.reset()
     else if (key === "n" || key === "p") this.describe(key === "n" ? 1 : -1)
     else if (key === "Escape") page.show_tooltip(-1)
@@ -33,22 +30,10 @@ class Keyboard {
     return true
   }
 
-  move(x, y) {
-    const {page} = this, {x_range, y_range} = page.plot
-    page.show_tooltip(-1)
-    if (page.space.drag) return page.space.drag(-KEY_TURN * x, -KEY_TURN * y)
-    for (const [range, side] of [[x_range, x], [y_range, y]]) {
-      const shift = KEY_STEP * side * (range.end - range.start)
-      range.setv({start: range.start + shift, end: range.end + shift})
-    }
-  }
-
-  zoom(factor) {
+  // Turn a globe.
+  turn(x, y) {
     this.page.show_tooltip(-1)
-    for (const range of [this.page.plot.x_range, this.page.plot.y_range]) {
-      const middle = (range.start + range.end) / 2, half = factor * (range.end - range.start) / 2
-      range.setv({start: middle - half, end: middle + half})
-    }
+    this.page.space.drag(-KEY_TURN * x, -KEY_TURN * y)
   }
 
   // Describe the next or the previous point among the matches of the search, the selection, or the visible points.

@@ -1,7 +1,6 @@
 // Script of views/page.py: decodes the points, colours them, shows a tooltip, searches, selects and exports.
 "use strict"
 
-const REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const GROWTH = 0.4, MAX_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
 const TOOLTIP_ROWS = 12 // columns in the tooltip, besides the one that colours the points
 const SEARCH_DELAY = 150 // milliseconds after the last key before the search starts
@@ -14,14 +13,6 @@ async function decode_array({type, data}) {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))
   return new window[type](await new Response(stream).arrayBuffer())
-}
-
-// Let the browser save a file.
-function save_file(blob, name) {
-  const address = URL.createObjectURL(blob)
-  add(document.body, "a", "", {href: address, download: name, hidden: true}).click()
-  document.body.lastChild.remove()
-  setTimeout(() => URL.revokeObjectURL(address), 10_000)
 }
 
 const count = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`
@@ -52,7 +43,9 @@ class Page {
     const [xs, ys] = this.space.frame()
     this.frame.data = {xs, ys}
     this.upload()
-    this.apply_theme(document.documentElement.dataset.theme)
+    const {theme} = document.documentElement.dataset
+    this.follows_system = theme === "system"
+    this.apply_theme(this.follows_system ? preferred_scheme() : theme)
     this.colors.update_names()
     this.select([])
   }
@@ -317,7 +310,11 @@ class Page {
       this.colors.paint()
     })
     element("picture").addEventListener("click", () => save_picture(this))
-    element("theme").addEventListener("click", () => this.apply_theme(this.theme === "dark" ? "light" : "dark"))
+    element("theme").addEventListener("click", () => {
+      this.apply_theme(this.theme === "dark" ? "light" : "dark")
+      if (this.follows_system) choose_scheme(this.theme)
+    })
+    if (this.follows_system) on_system_scheme((name) => this.apply_theme(name))
   }
 }
 

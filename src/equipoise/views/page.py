@@ -72,7 +72,7 @@ def page(
     table: Any = None,
     images: Any = None,
     title: str = "",
-    dark: bool = False,
+    dark: bool | None = None,
     geometry: Any = None,
 ) -> Page:
     """Return an interactive page of a map: hover over points, search them, select some and save them as CSV.
@@ -96,8 +96,8 @@ def page(
     images : array-like of shape (n, height, width) or (n, height, width, 3), optional
         Grey or RGB images, uint8 or between 0 and 1, shown for the point under the mouse.
     title : str, default=""
-    dark : bool, default=False
-        Use a dark background.
+    dark : bool, optional
+        Whether the background is dark; by default as in the system of the reader, who can choose the other one.
     geometry : {"plane", "sphere", "torus", "hyperbolic"} or Geometry, optional
         The space of the map, as in `plot`; by default that of the fitted method Y. A torus repeats itself on all sides.
         In the Poincaré disk of the hyperbolic plane, a click on a point moves it to the centre. A sphere is a globe
@@ -147,7 +147,9 @@ def page(
         "facts": as_json(facts),
         "map": plot_json(_plot(globe is not None), "plot"),
     }
-    own = "\n".join(read_script(name) for name in ("colors", "summary", "picture", "keyboard"))
+    own = "\n".join(
+        read_script(name) for name in ("color_scheme", "colors", "summary", "picture", "plot_keys", "keyboard")
+    )
     curved = read_script("curved") + read_script("solid")
     scripts = {"bokeh": bokeh, "dots": read_script("dots"), "curved": curved, "parts": own}
     html = render_page("page", __package__, scripts, parts)
@@ -162,9 +164,9 @@ def _unit_ball(Y: Array) -> tuple[Array, dict[str, Any]]:
 
 
 def _theme_name(dark: Any) -> str:
-    if not isinstance(dark, bool | np.bool_):
-        raise ValueError(f"dark must be True or False, got {dark!r}")
-    return "dark" if dark else "light"
+    if not (dark is None or isinstance(dark, bool | np.bool_)):
+        raise ValueError(f"dark must be True, False or None, got {dark!r}")
+    return "system" if dark is None else "dark" if dark else "light"
 
 
 def _column_facts(column: Column, chart: Chart, globe: Array | None, chosen: bool) -> dict[str, Any]:
@@ -215,12 +217,14 @@ def _images(images: Array) -> dict[str, Any]:
 
 
 def _css() -> str:
-    """Return the colours of the themes as CSS variables."""
+    """Return the colours of the themes as CSS variables; the theme "system" has those that the system prefers."""
     rules = []
     for key, theme in THEMES.items():
         colors = {"background": theme.background, "text": theme.text, "muted": theme.muted, "line": theme.missing}
         parts = "; ".join(f"--{name}: {color}" for name, color in colors.items())
-        rules.append(f"[data-theme={key}] {{ color-scheme: {key}; {parts}; }}")
+        rule = f"{{ color-scheme: {key}; {parts}; }}"
+        rules.append(f"[data-theme={key}] {rule}")
+        rules.append(f"@media (prefers-color-scheme: {key}) {{ [data-theme=system] {rule} }}")
     return "\n".join(rules)
 
 

@@ -3,9 +3,7 @@
 // `chosen`. The page answers with `clicks` and `ack` (number of frames drawn).
 "use strict"
 
-const REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const WIDE = 800, MIN_SIZE = 2 // pixels: below this width dots shrink in proportion, down to this diameter
-const OPACITY = 230 // of a point, of 255
 
 class Scene {
   constructor(name, view, models) {
@@ -185,6 +183,9 @@ class Studio {
         if (act_on_key(event.key, one, (row) => this.choose(row), () => this.press_play())) event.preventDefault()
       })
     }
+    const show_transport = () => { element("transport").hidden = !this.transport.visible }
+    this.transport.properties.visible.change.connect(show_transport)
+    show_transport()
     this.redraw()
   }
 }
@@ -222,6 +223,9 @@ function start(bokeh_document, message) {
     theme.listen(["loss", "energy"].map((name) => bokeh_document.get_model_by_name(name)), () => studio.redraw())
     studio.form = new TableForm(bokeh_document.get_model_by_name("table answer"))
     document.addEventListener("table form", ({detail}) => studio.form.receive(JSON.parse(detail)))
+    const show_message = () => { element("message").hidden = message.text === "" } // takes a line in narrow windows
+    message.properties.text.change.connect(show_message)
+    show_message()
     hide_token()
   } catch (error) {
     message.text = `The maps cannot be drawn: ${error.message}.`

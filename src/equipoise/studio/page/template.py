@@ -25,7 +25,7 @@ def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
     document.template = own.joinpath("studio.html").read_text(encoding="utf-8")
     document.template_variables["scripts"] = "\n".join(
         [
-            *(read_script(name) for name in ("elements", "dots")),
+            *(read_script(name) for name in ("elements", "color_scheme", "dots", "plot_keys")),
             *(
                 own.joinpath(f"{name}.js").read_text(encoding="utf-8")
                 for name in ("theme", "keys", "table_form", "studio")

@@ -1,9 +1,6 @@
 // The light and the dark theme of the studio: that of the system, or the one chosen last in this browser.
 "use strict"
 
-const THEME_KEY = "equipoise-theme"
-const DARK_QUERY = matchMedia("(prefers-color-scheme: dark)")
-
 // Colours of Bokeh's widgets, whose styles are in shadow roots.
 const WIDGETS = `
 :host { --color: var(--text); --background-color: var(--raised); --hover-color: var(--line); --border-color: var(--edge);
@@ -12,16 +9,15 @@ const WIDGETS = `
   --inactive-bg: var(--line); --surface-background-color: var(--raised); color: var(--text); }
 .bk-input, .bk-btn-default { background-color: var(--raised); border-color: var(--edge); color: var(--text); }
 .bk-btn-default:hover, .bk-btn-default.bk-active { background-color: var(--line); color: var(--text); }
-.bk-spin-btn::before { filter: invert(1); }
+.bk-spin-btn.bk-spin-btn-up::before { border-bottom-color: var(--text); }
+.bk-spin-btn.bk-spin-btn-down::before { border-top-color: var(--text); }
+select:not([multiple]).bk-input { background-image: url('data:image/svg+xml;utf8,<svg viewBox="0 0 25 20" \
+xmlns="http://www.w3.org/2000/svg"><path d="M 0,0 25,0 12.5,20 Z" fill="white" /></svg>'); }
 .noUi-target { background: var(--line); border-color: var(--edge); box-shadow: none; }
 .noUi-connect { background-color: var(--edge) !important; } /* Bokeh sets it on the element */
 .noUi-handle { background: var(--muted); border-color: var(--muted); box-shadow: none; }
 option { background: var(--raised); }
 pre { color: var(--text); }`
-
-function saved_theme() {
-  try { return localStorage.getItem(THEME_KEY) } catch { return null } // the browser may forbid it
-}
 
 // Return a colour mixed with a fraction of white.
 function lighten(color, amount) {
@@ -34,7 +30,7 @@ class Theme {
     this.sheet = new CSSStyleSheet()
     this.sheet.replaceSync(WIDGETS)
     this.original = new Map() // line colours of the light theme, by glyph
-    this.show(saved_theme() ?? (DARK_QUERY.matches ? "dark" : "light"))
+    this.show(preferred_scheme())
   }
 
   get dark() { return this.name === "dark" }
@@ -61,10 +57,10 @@ class Theme {
     }
     element("theme").addEventListener("click", () => {
       const name = this.dark ? "light" : "dark"
-      try { localStorage.setItem(THEME_KEY, name) } catch { /* the theme lasts until the page is closed */ }
+      choose_scheme(name)
       update(name)
     })
-    DARK_QUERY.addEventListener("change", ({matches}) => { if (saved_theme() === null) update(matches ? "dark" : "light") })
+    on_system_scheme(update)
     this.update()
   }
 

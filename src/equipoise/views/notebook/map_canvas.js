@@ -1,11 +1,9 @@
 // The points of the widget on a canvas, and above it the names of classes, the lasso and a mark at the point under the mouse.
 "use strict"
 
-const HOVER_REACH = 12 // maximum distance in pixels between the mouse and the point under it
 const SHOWN_NAMES = 40 // maximum number of classes that are named on the map
 const SLOW = 100 // milliseconds of a frame, above which fewer points are drawn until the map rests
 const FEW = 10000, REST = 1000 // points that are drawn meanwhile; milliseconds
-const FULL = 230, DIM = 30 // of 255: opacity of points, and of points outside the selection
 const DOT_GROWTH = 0.4, MAX_DOT_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
 const SMALLEST_ZOOM = 0.02 // of the map: what `zoom_to` shows at least
 
@@ -100,7 +98,7 @@ class MapCanvas {
   paint() {
     if (!this.n || this.codes.length !== this.n || this.lost) return
     const {n, codes, palette, selection} = this, last = palette.length - 1, dimmed = selection.length > 0
-    const [full, dim] = [FULL, DIM].map((alpha) =>
+    const [full, dim] = [OPACITY, FAINT].map((alpha) =>
       Uint32Array.from(palette, (color) => { const [r, g, b] = rgb(color); return (alpha << 24 | b << 16 | g << 8 | r) >>> 0 }))
     const level = new Uint8Array(n), colors = new Uint32Array(n), order = new Uint32Array(n)
     for (const row of selection) level[row] = 2
@@ -222,7 +220,7 @@ class MapCanvas {
   // Return the row of the point under the position [left, top] of the screen, −1 for none.
   nearest(left, top) {
     const [x, y] = this.view.to_map(left, top), {points, n} = this
-    let found = -1, smallest = (HOVER_REACH * this.view.unit) ** 2
+    let found = -1, smallest = (REACH * this.view.unit) ** 2
     for (let i = 0; i < n; i++) {
       const d2 = (points[2 * i] - x) ** 2 + (points[2 * i + 1] - y) ** 2
       if (d2 <= smallest) [found, smallest] = [i, d2]

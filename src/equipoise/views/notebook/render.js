@@ -8,14 +8,6 @@ function from_bytes(bytes, type) {
   return bytes ? new type(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)) : new type(0)
 }
 
-function save_file(blob, name) {
-  const address = URL.createObjectURL(blob)
-  const link = add(document.body, "a", "", {href: address, download: name, hidden: true})
-  link.click()
-  link.remove()
-  setTimeout(() => URL.revokeObjectURL(address), 10_000)
-}
-
 class WidgetView {
   constructor(model, el) {
     this.model = model
