@@ -223,6 +223,9 @@ function start(bokeh_document, message) {
     theme.listen(["loss", "energy"].map((name) => bokeh_document.get_model_by_name(name)), () => studio.redraw())
     studio.form = new TableForm(bokeh_document.get_model_by_name("table answer"))
     document.addEventListener("table form", ({detail}) => studio.form.receive(JSON.parse(detail)))
+    const show_message = () => { element("message").hidden = message.text === "" } // takes a line in narrow windows
+    message.properties.text.change.connect(show_message)
+    show_message()
     hide_token()
   } catch (error) {
     message.text = `The maps cannot be drawn: ${error.message}.`
