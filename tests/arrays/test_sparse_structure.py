@@ -66,8 +66,11 @@ def test_damaged_matrices_name_the_place(A, message):
 
 
 def test_one_dimensional_sparse_arrays_are_refused():
+    A = sparse.coo_array(np.ones(3))
+    if A.ndim == 2:
+        pytest.skip("SciPy before 1.13 has no sparse arrays of one dimension")
     with pytest.raises(ValueError, match="two dimensions"):
-        check_structure(sparse.coo_array(np.ones(3)))
+        check_structure(A)
 
 
 def test_false_claims_about_sorted_indices_are_dropped():
