@@ -369,18 +369,6 @@ def test_invalid_column_selection_raises(wanted, match):
     assert_read_raises(FLOWERS, match, **wanted)
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "UTF-8", "utf-16-le"])
-def test_a_named_encoding_is_read(encoding, tmp_path):
-    text = "city,a,b\nM\u00fcnchen,1,2\n\u00c9vian,3,4\n"
-    found = read(text.encode(encoding), encoding=encoding, id="city")
-    assert list(found.ids) == ["M\u00fcnchen", "\u00c9vian"] and found.X.tolist() == [[1, 2], [3, 4]]
-    assert_read_raises(b"a,b\n1,\x81\n", r"0x81 is not valid cp1252; .* \(--encoding cp1252\)", encoding="cp1252")
-    assert_read_raises(b"a,b\n1,2\n", "unknown encoding 'base64'; use a name such as 'utf-8'", encoding="base64")
-    np.save(tmp_path / "x.npy", np.eye(2))
-    with pytest.raises(ValueError, match="encoding applies to CSV and TSV only; omit it"):
-        data.read(tmp_path / "x.npy", encoding="cp1252")
-
-
 def test_errors_name_the_line_across_blocks(monkeypatch):
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 16)
     text = "a,b\n" + "1,2\n" * 5000
