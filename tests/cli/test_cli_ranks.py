@@ -137,11 +137,11 @@ def test_interrupt_before_the_first_map(table):
             "--standardize needs the whole table, but --ranks",
         ),
         (("digits", "--ranks", 2, "--save", "m.eq"), "--save needs the whole table"),
+        (("digits", "--ranks", 2, "--metric", "mixed"), "but --ranks read it in blocks; omit --ranks, or choose the"),
         (
             ("digits", "--ranks", 2, "--missing", "median"),
             "--missing needs the whole table, but --ranks read it in blocks; omit one of them",
         ),
-        (("digits", "--ranks", 2, "--metric", "mixed"), "metric='mixed' is not supported over ranks"),
         (("-", "--ranks", 2), "--ranks cannot read standard input, as every rank reads a part"),
         (("missing.npy", "--ranks", 2), "'missing.npy' is neither a file nor a bundled data set"),
         (("digits", "--ranks", 2, "--method", "mds"), "method must be a method of attraction and repulsion"),

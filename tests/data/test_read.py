@@ -339,8 +339,8 @@ print(data.read("-", id="name").X.sum())
         ("a,b\n1,2\n3," + "9" * 400, "line 3, column 'b': '9{40}…' is not a finite double-precision number"),
         ('a,b\n1,2\n3,"4\n5,6\n', "line 4: unexpected end of data; check the quotes"),
         ('a,b\n1,2\n3,"4"5\n', "line 3: .*; check the quotes"),
-        ("a,b\n1,2\nf\xfcnf,3\n".encode("latin-1"), "line 3: the byte 0xfc is not valid UTF-8; save the file as UTF-8"),
-        (b"\xe9,b\n1,2\n", "line 1: the byte 0xe9"),
+        ("a,b\n1,2\nf\xfcnf,3\n".encode("latin-1"), "line 3, character 2: the byte 0xfc is not valid UTF-8; save"),
+        (b"\xe9,b\n1,2\n", "line 1, character 1: the byte 0xe9"),
         ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2: .* is not valid UTF-16"),
     ],
 )
@@ -373,7 +373,7 @@ def test_errors_name_the_line_across_blocks(monkeypatch):
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 16)
     text = "a,b\n" + "1,2\n" * 5000
     assert_read_raises(text + "1,x\n", "line 5002, column 'b': 'x' is not a number")
-    assert_read_raises(text.encode() + b"1,\xff\n", "line 5002: the byte 0xff")
+    assert_read_raises(text.encode() + b"1,\xff\n", "line 5002, character 3: the byte 0xff")
     assert_read_raises("a,b\n1,2\n" + "1,\n" * 20, r"line 3, column 'b'.*\(at least \d+ values in \d+ rows and 1 col")
     assert_read_raises("a,b\n" + "1,\n" * 20 + "1,5\n", "column 'b' was not .* empty before line 22.* value is '5'")
 

@@ -27,12 +27,13 @@ from .console import Console
 from .map_files import class_names
 from .options import STDIN, existing
 from .outputs import Outputs, check_writable, choose_outputs, join_names, report_written
+from .read_table import is_columnwise
 from .write_map import write_outputs
 
 BLOCKS = ".zarr"  # a map that the ranks write in blocks of rows
 # Options that need the whole table.
 READ_WHOLE = (
-    *("columns", "exclude", "label", "id", "transpose", "use_rep", "layer", "keep"),
+    *("columns", "exclude", "label", "id", "transpose", "use_rep", "layer", "keep", "encoding"),
     *("normalize_total", "log1p", "standardize", "save"),
 )
 FUNCTION = "equipoise.cli.rank_command:embed_rank"
@@ -41,6 +42,11 @@ FUNCTION = "equipoise.cli.rank_command:embed_rank"
 def run(args: argparse.Namespace, method: Any, checkpoints: Sequence[Checkpoint]) -> int:
     """Check the options, and embed the data over `args.ranks` processes of this machine."""
     _refuse(args)
+    if is_columnwise(method.get_params().get("metric")):
+        raise ValueError(
+            "--metric mixed needs the ranges of the whole table, but --ranks read it in blocks; omit --ranks, or choose"
+            " the metric euclidean, cosine or correlation"
+        )
     dataset, source = _open(args)
     check_fit(method, source.shape[0])
     _outputs(args, dataset)

@@ -113,6 +113,7 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
     group.add_argument("--label", metavar="COLUMN", help="column with the classes")
     group.add_argument("--id", metavar="COLUMN", help="column with the names of the rows")
     group.add_argument("--transpose", action="store_true", help="exchange rows and columns of the file")
+    group.add_argument("--encoding", metavar="NAME", help="encoding of a CSV or TSV, such as cp1252 (default: UTF-8)")
     group.add_argument("--use-rep", metavar="KEY", help="table of obsm to use in an AnnData file (default: X)")
     group.add_argument("--layer", metavar="KEY", help="layer to use in an AnnData file (default: X)")
 
@@ -142,7 +143,7 @@ def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None, 
     If `every_kind`, text and missing values of text tables and Parquet and Feather files are kept.
     """
     selected: dict[str, Any] = {"columns": args.columns, "label": args.label, "id": args.id}
-    selected |= {"use_rep": args.use_rep, "layer": args.layer}
+    selected |= {"use_rep": args.use_rep, "layer": args.layer, "encoding": args.encoding}
     if args.data not in data.DATASETS:
         if args.columns is None and args.data.lower().endswith(NAMED_COLUMNS) and not args.transpose:
             selected["columns"] = columns

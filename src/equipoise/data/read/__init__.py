@@ -19,7 +19,7 @@ from .matrix_market import read_matrix_market
 from .numpy_files import read_npy, read_npz
 from .selection import Selection
 from .tenx import MATRIX, find_parts, read_10x_folder, read_10x_h5
-from .text_lines import COMPRESSIONS, open_binary
+from .text_lines import COMPRESSIONS, check_encoding, open_binary
 from .text_table import read_text_table
 from .transpose import transpose as exchange_rows_and_columns
 from .zarr_store import is_zarr, read_zarr
@@ -40,6 +40,7 @@ def read(
     layer: str | None = None,
     exclude: Sequence[str] = (),
     every_kind: bool = False,
+    encoding: str | None = None,
 ) -> Dataset:
     """Read a data set from a file or stream.
 
@@ -67,6 +68,9 @@ def read(
         Embed columns of every kind, for metric="mixed": X is then an Arrow table of all columns of a text table or
         Parquet or Feather file, text and gaps included. Other files contain only numbers, and are read as usual.
 
+    encoding : str, default=None
+        Encoding of CSV and TSV, such as "cp1252"; by default UTF-8, or UTF-16 with a byte order mark.
+
     Returns
     -------
     dataset : Dataset
@@ -84,14 +88,21 @@ def read(
     selection = _select(columns, {"label": label, "id": id, "use_rep": use_rep, "layer": layer})
     if isinstance(exclude, str) or not isinstance(exclude, Sequence):
         raise TypeError(f"exclude must be a list of names, got {exclude!r}")
-    selection = replace(selection, exclude=tuple(map(str, exclude)), every_kind=every_kind)
+    check_encoding(encoding)
+    selection = replace(selection, exclude=tuple(map(str, exclude)), every_kind=every_kind, encoding=encoding)
     name = str(source) if isinstance(source, str | Path) else "stream"
+    if encoding is not None and not (name in ("stream", "-") or _is_text(name)):
+        raise ValueError(f"{name}: encoding applies to CSV and TSV only; omit it")
     if (use_rep or layer) and not (name.lower().endswith(".h5ad") or Path(name).is_dir()):
         raise ValueError(f"{name}: use_rep and layer select a table of an AnnData file (.h5ad or Zarr); omit them")
     dataset = _read(source, selection, transpose)
     if every_kind and not dataset.X.shape[1]:
         dataset = gather_columns(dataset, selection)
     return exchange_rows_and_columns(dataset, name) if transpose else dataset
+
+
+def _is_text(name: str) -> bool:
+    return any(name.lower().endswith(suffix) for suffix in READERS if suffix.startswith((".csv", ".tsv")))
 
 
 def _select(columns: Any, names: dict[str, Any]) -> Selection:

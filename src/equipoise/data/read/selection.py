@@ -50,6 +50,8 @@ class Selection:
         Columns not to embed.
     every_kind : bool, default=False
         Whether to embed columns of every kind, text and gaps included.
+    encoding : str, default=None
+        Encoding of CSV and TSV; None for UTF-8, or UTF-16 with a byte order mark.
     """
 
     columns: tuple[str, ...] | None = None
@@ -59,6 +61,7 @@ class Selection:
     layer: str | None = None
     exclude: tuple[str, ...] = ()
     every_kind: bool = False
+    encoding: str | None = None
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -38,13 +38,16 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_lines(stream: BinaryIO, source: str) -> Iterator[Lines]:
-    """Open a stream of text in UTF-8, or in UTF-16 with a byte order mark, as `Lines`; the stream is not closed."""
+def open_lines(stream: BinaryIO, source: str, encoding: str | None = None) -> Iterator[Lines]:
+    """Open a stream of text as `Lines`; the stream is not closed.
+
+    By default it is UTF-8, or UTF-16 with a byte order mark.
+    """
     if not hasattr(stream, "readinto"):
         raise ValueError(f"source must be a path or a file opened in binary mode, got {type(stream).__name__}")
     buffer = io.BufferedReader(stream)
     try:
-        yield Lines(buffer, source)
+        yield Lines(buffer, source, encoding)
     finally:
         buffer.detach()
 
@@ -60,10 +63,12 @@ class Lines:
         Number of lines before the block.
     """
 
-    def __init__(self, buffer: io.BufferedReader[Any], source: str):
+    def __init__(self, buffer: io.BufferedReader[Any], source: str, encoding: str | None = None):
         self._buffer, self.source = buffer, source
-        is_utf16 = buffer.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        self._decoder = codecs.getincrementaldecoder("utf-16")() if is_utf16 else None
+        if encoding is None and buffer.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            encoding = "UTF-16"
+        self._encoding = encoding or "UTF-8"
+        self._decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)()
         if buffer.peek(3)[:3] == codecs.BOM_UTF8:
             buffer.read(3)
         self._block_bytes = BLOCK_BYTES
@@ -149,7 +154,9 @@ class Lines:
         try:
             text = self.block.decode()
         except UnicodeDecodeError as error:
-            raise self._not_encoded(error, self.number + count_lines(error.object[: error.start])) from error
+            before = error.object[: error.start]
+            character = len(before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :].decode()) + 1
+            raise self._not_encoded(error, self.number + count_lines(before), f", character {character}") from error
         return iter(io.StringIO(text, newline=""))
 
     def _next(self) -> bytes:
@@ -180,13 +187,21 @@ class Lines:
         self._lines_decoded += count_lines(text)
         return text
 
-    def _not_encoded(self, error: UnicodeDecodeError, lines_before: int) -> ValueError:
-        encoding = "UTF-8" if self._decoder is None else "UTF-16"
+    def _not_encoded(self, error: UnicodeDecodeError, lines_before: int, character: str = "") -> ValueError:
         byte = error.object[error.start]
         return ValueError(
-            f"{self.source}, line {lines_before + 1}: the byte 0x{byte:02x} is not valid {encoding};"
-            " save the file as UTF-8"
+            f"{self.source}, line {lines_before + 1}{character}: the byte 0x{byte:02x} is not valid {self._encoding};"
+            ' save the file as UTF-8, or name its encoding, often encoding="cp1252" (--encoding cp1252) on Windows'
         )
+
+
+def check_encoding(encoding: Any) -> None:
+    """Raise ValueError unless `encoding` is None or the name of an encoding of text."""
+    try:
+        if encoding is not None:
+            "".encode(encoding)
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(f"unknown encoding {encoding!r}; use a name such as 'utf-8', 'cp1252' or 'latin-1'") from None
 
 
 class CsvError(ValueError):

@@ -54,7 +54,7 @@ def read_text_table(
     size : int, default=0
         Size of the stream in bytes, or 0 if unknown; a known size saves memory.
     """
-    with open_lines(stream, source) as lines:
+    with open_lines(stream, source, selection.encoding) as lines:
         return _TextTable(lines, selection, delimiter).read(size)
 
 
