@@ -113,7 +113,10 @@ QUOTES = [
     ("README.md", "One H200 makes the map of Fashion-MNIST in {gpu_default_s:.1f} s"),
     (
         "docs/gpu.md",
-        "takes {gpu_fashion_s:.2f} s, and {gpu_default_s:.2f} to {gpu_default_before_s:.2f} s with the default number of iterations",
+        (
+            "docs/gpu.md",
+            "takes {gpu_fashion_s:.2f} s, and {gpu_default_s:.2f} to {gpu_default_before_s:.2f} s with the",
+        ),
     ),
     ("docs/gpu.md", "a million points of a mixture take {gpu_1m_s:.1f} s, and ten million cells"),
     ("docs/gpu.md", "24 columns {gpu_10m_s:.0f} s, and {gpu_10m_room:.0f} GB"),
