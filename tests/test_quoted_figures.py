@@ -111,13 +111,7 @@ QUOTES = [
         "{learn_first:.0f} s for its first call on MNIST and {learn_s:.0f} s for later ones",
     ),
     ("README.md", "One H200 makes the map of Fashion-MNIST in {gpu_default_s:.1f} s"),
-    (
-        "docs/gpu.md",
-        (
-            "docs/gpu.md",
-            "takes {gpu_fashion_s:.2f} s, and {gpu_default_s:.2f} to {gpu_default_before_s:.2f} s with the",
-        ),
-    ),
+    ("docs/gpu.md", "takes {gpu_fashion_s:.2f} s, and {gpu_default_s:.2f} to {gpu_default_before_s:.2f} s with"),
     ("docs/gpu.md", "a million points of a mixture take {gpu_1m_s:.1f} s, and ten million cells"),
     ("docs/gpu.md", "24 columns {gpu_10m_s:.0f} s, and {gpu_10m_room:.0f} GB"),
     ("docs/gpu.md", "took {gpu_compiled:.1f} s with compiled kernels on disk, {gpu_uncompiled:.1f} s without"),
