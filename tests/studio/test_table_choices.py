@@ -97,7 +97,7 @@ def test_last_row_ends_outside_quotes_and_is_found_in_linear_work(content, end):
 def test_quote_that_is_never_closed_in_a_large_file_is_named(tmp_path):
     (tmp_path / "open.csv").write_text('"a,b\n' + "1,2\n" * 400_000)
     with pytest.raises(
-        ValueError, match="^open.csv: the first row is longer than 1 MB, or a quote in it is not closed"
+        ValueError, match=r"^open\.csv: the first row is longer than 1 MB, or a quote in it is not closed"
     ):
         preview(tmp_path / "open.csv", "open.csv")
     (tmp_path / "later.csv").write_text("a,b\n" + "1,2\n" * 50 + '3,"4\n' + "1,2\n" * 400_000)

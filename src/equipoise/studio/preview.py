@@ -134,8 +134,8 @@ def _first_rows(path: Path, name: str) -> tuple[bytes, bool]:
         return content, True
     if (end := end_of_last_row(content)) == 0:
         raise ValueError(
-            f"{name}: the first row is longer than 1 MB, or a quote in it is not closed; close the quote, or save the table"
-            " with fewer columns"
+            f"{name}: the first row is longer than 1 MB, or a quote in it is not closed; close the quote, or"
+            " use fewer columns"
         )
     return content[:end], False
 
