@@ -14,6 +14,8 @@ from support.command_line import embed, one_line_error, read_csv
 import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
+from equipoise.cli.page_details import page_details
+from equipoise.views.column import read_column
 
 N = 60
 BRIEF = ("--n-iter", 20, "--perplexity", 8)
@@ -106,6 +108,25 @@ def test_text_and_gaps_are_copied_into_the_map(messy, tmp_path):
     header, rows = read_csv(out)
     assert {"city", "age"} <= set(header)
     assert {row[header.index("city")] for row in rows} == {"Bern", "Oslo", ""}
+
+
+@pytest.mark.filterwarnings("ignore:left out of the distance")
+def test_kept_dates_are_written_as_in_the_file(messy, tmp_path):
+    lines = messy.read_text().splitlines()
+    lines[3] = lines[3].replace(lines[3].split(",")[2], "")
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(lines) + "\n")
+    days = [line.split(",")[2] for line in lines[1:]]
+    for suffix in ("csv", "tsv", "parquet"):
+        out = tmp_path / f"map.{suffix}"
+        assert embed(table, "--metric", "mixed", "--keep", "all", *BRIEF, "--out", out) == 0
+        kept = data.read(out, columns=["y1"]).extra
+        assert kept["date"].tolist() == days
+        assert kept["price"].dtype == float
+    shown = read_column(kept["date"], N, "date")
+    assert "" in shown.names  # fewer than 20 days are classes
+    listed = page_details(data.read(table, every_kind=True)).columns
+    assert listed["date"].tolist() == days
 
 
 @pytest.mark.filterwarnings("ignore:left out of the distance")

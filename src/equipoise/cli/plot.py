@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -67,13 +68,23 @@ def run(args: argparse.Namespace) -> int:
     columns |= {name: values for name, values in details.columns.items() if name not in columns}
     color = loaded.label if args.color is None else args.color
     if color is not None and color not in columns:
-        raise ValueError(f"{args.map} has no column {color!r}; {suggest_column(color, list(columns))}")
+        raise ValueError(_unknown_color(args, list(columns)))
     title = args.title or (loaded.name if color in (None, loaded.label) else f"{loaded.name}, {color}")
     geometry = args.geometry or getattr(loaded.model and loaded.model.method, "geometry_", None)
     drawing = Drawing(loaded.Y, columns, color, title, args.dark, geometry=geometry, images=details.images)
     write_bytes(out, render(out.suffix[1:].lower(), drawing))
     report_written([out])
     return 0
+
+
+def _unknown_color(args: argparse.Namespace, columns: Sequence[str]) -> str:
+    known = suggest_column(args.color, columns)
+    if args.data is not None:
+        return f"neither {args.map} nor {args.data} has a column {args.color!r}; {known}"
+    return (
+        f"{args.map} has no column {args.color!r}; {known}. To colour by a column of the data, pass the data with"
+        f" --data, or make the map with --keep {args.color}"
+    )
 
 
 def _read_details(args: argparse.Namespace, loaded: MapFile) -> PageDetails:
