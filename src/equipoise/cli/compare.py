@@ -10,7 +10,7 @@ from .._plural import plural
 from ..evaluate import compare
 from ..progress import shown
 from .evaluation_data import add_evaluation_options, read_evaluation_data
-from .map_files import class_names, read_maps
+from .map_files import known_classes, read_maps, unlabelled
 from .options import add_verb
 from .outputs import report_written
 from .pictures import add_figure, save_figure
@@ -34,14 +34,15 @@ def run(args: argparse.Namespace) -> int:
     """Print the comparison, and write its figure if --figure is given."""
     maps = read_maps(args.maps, args.coordinates)
     evaluated = read_evaluation_data(args, maps)
-    labels = class_names(evaluated.dataset, *maps.values())
+    labels = known_classes(evaluated.dataset, *maps.values())
     measured = {name: one.measured for name, one in maps.items()}
     k = "auto" if args.k is None else args.k
     with shown():
         options = {"k": k, "metric": evaluated.metric, "geometry": _geometry(args.geometry, list(measured))}
         comparison = compare(evaluated.dataset.X, measured, labels, **options)
     written = save_figure(args, comparison.figure)
-    print(f"data                {evaluated.about}\n\n{comparison}")
+    classes = f"classes             {unlabelled(labels)}\n" * bool(unlabelled(labels))
+    print(f"data                {evaluated.about}\n{classes}\n{comparison}")
     report_written(written)
     return 0
 

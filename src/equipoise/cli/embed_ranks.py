@@ -24,7 +24,7 @@ from ..engines import choose_device
 from ..saving.checkpoint import Checkpoint
 from .annotated_output import annotated_output
 from .console import Console
-from .map_files import class_names
+from .map_files import known_classes
 from .options import STDIN, existing
 from .outputs import Outputs, check_writable, choose_outputs, join_names, report_written
 from .read_table import is_columnwise
@@ -135,11 +135,14 @@ def _silent(line: str) -> None:
 
 def _print_quality(say: Any, result: RankMap, dataset: Dataset) -> None:
     """Measure the map on a sample and print the result; all ranks call this function."""
-    labels = None if dataset.labels is None else class_names(dataset)
-    found = result.evaluate(labels, k=min(10, result.shared.partition.n - 1))
+    labels = known_classes(dataset)
+    missing = 0 if labels is None else int(np.ma.getmaskarray(labels).sum())
+    found = result.evaluate(None if missing else labels, k=min(10, result.shared.partition.n - 1))
     say(f"neighbours kept     {found.recall:.1%} of the {found.k} nearest, on {plural(found.n_sample, 'point')}")
     if found.accuracy is not None:
         say(f"1-NN class error    {1 - found.accuracy:.1%} on these points")
+    elif missing:
+        say(f"1-NN class error    not measured: {plural(missing, 'row')} without a label")
 
 
 class _StopOnInterrupt:

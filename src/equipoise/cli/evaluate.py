@@ -8,7 +8,7 @@ from typing import Any
 from ..evaluate import evaluate
 from ..progress import shown
 from .evaluation_data import add_evaluation_options, read_evaluation_data
-from .map_files import class_names, read_map
+from .map_files import known_classes, read_map, unlabelled
 from .options import add_verb
 from .outputs import report_written, require_bokeh, writable, write_bytes
 from .pictures import add_figure, save_figure
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         require_bokeh()
     loaded = read_map(args.map, args.coordinates)
     evaluated = read_evaluation_data(args, {args.map: loaded})
-    labels = class_names(evaluated.dataset, loaded)
+    labels = known_classes(evaluated.dataset, loaded)
     k = "auto" if args.k is None else args.k
     with shown():
         options = {"k": k, "metric": evaluated.metric, "geometry": args.geometry}
@@ -43,6 +43,9 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
     written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]
-    print(f"data                {evaluated.about}\n\n{report}")  # last, because the reader of a pipe may close it early
+    classes = f"classes             {unlabelled(labels)}\n" * bool(unlabelled(labels))
+    print(
+        f"data                {evaluated.about}\n{classes}\n{report}"
+    )  # last, because the reader of a pipe may close it early
     report_written(written)
     return 0

@@ -14,10 +14,11 @@ from scipy import sparse
 
 from .. import data
 from .._names import list_names
+from .._plural import plural
 from .._types import Array, Matrix
 from ..anndata.stored import find_stored_map
 from ..data import Dataset
-from ..data.read.selection import UnknownColumn
+from ..data.read.selection import MISSING, UnknownColumn
 from .options import STDIN, column_names
 from .saved_model import SavedModel, is_model, load_model
 
@@ -165,6 +166,21 @@ def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str
             f"the map {next(name for name in names if names.count(name) > 1)!r} is listed twice; list it once"
         )
     return dict(zip(names, maps, strict=True))
+
+
+def known_classes(dataset: Dataset, *maps: MapFile) -> Any:
+    """Return the result of `class_names` with rows without a label masked, for measures of classes."""
+    names = class_names(dataset, *maps)
+    if names is None:
+        return None
+    missing = [name != name or (isinstance(name, str) and name in ("", MISSING)) for name in names.tolist()]
+    return np.ma.masked_array(names, mask=missing) if any(missing) else names
+
+
+def unlabelled(labels: Any) -> str:
+    """Return "11 rows without a label left out" for the result of `known_classes`; "" if all rows have one."""
+    count = 0 if labels is None else int(np.ma.getmaskarray(labels).sum())
+    return f"{plural(count, 'row')} without a label left out" if count else ""
 
 
 def class_names(dataset: Dataset, *maps: MapFile) -> Any:

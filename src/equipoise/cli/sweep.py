@@ -13,7 +13,7 @@ from ..evaluate.sweep import sweep
 from ..progress import shown
 from .console import WIDTH, Console
 from .data_lines import print_data
-from .map_files import class_names
+from .map_files import class_names, known_classes
 from .method_options import SEED, add_parameters, given_parameters, make_method
 from .option_values import integer
 from .options import add_data, add_verb
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     print_data(Console(sys.stdout), args, table, method, seed)
     labels = class_names(dataset)
     with shown():
-        result = sweep(method, dataset.X, values, labels, k=args.k, random_state=seed)
+        result = sweep(method, dataset.X, values, known_classes(dataset), k=args.k, random_state=seed)
     for line in str(result).splitlines():
         print(textwrap.fill(line, WIDTH) if line in result.sentences else line)
     report_written(save_figure(args, lambda: result.figure(labels)))

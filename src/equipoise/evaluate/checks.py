@@ -163,6 +163,7 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     """Return the sorted classes (c,), at least two, and the index (n,) of the class of each of the n points."""
     if labels is None:
         raise ValueError("labels are missing; pass the class of each point")
+    masked = np.ma.getmaskarray(labels) if isinstance(labels, np.ma.MaskedArray) else None
     if isinstance(labels, str):
         raise ValueError(
             f"labels={labels!r} is text; pass {n:,} labels, one per point, such as the column table[{labels!r}]"
@@ -170,6 +171,9 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     labels = np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(f"labels have shape {labels.shape}, but there are {n} points; pass one label per point")
+    if masked is not None and masked.any():
+        i = int(masked.argmax())
+        raise ValueError(f"the label of row {i} is masked; leave out points without a label, or give them one")
     if (i := first_missing_label(labels)) is not None:
         raise ValueError(f"the label of row {i} is {labels[i]}; leave out points without a label, or give them one")
     try:
@@ -179,6 +183,18 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     if len(classes) < 2:
         raise ValueError(f"all labels are {classes.item(0)!r}; pass labels of at least two classes")
     return classes, number.reshape(-1)
+
+
+def number_labels(labels: Any, n: int) -> Array:
+    """Return the index (n,) of the class of each point, −1 where a masked array of labels is masked."""
+    number = np.full(n, -1)
+    if not isinstance(labels, np.ma.MaskedArray) or labels.shape != (n,):
+        number[:] = check_labels(labels, n)[1]
+    elif (known := ~np.ma.getmaskarray(labels)).any():
+        number[known] = check_labels(labels.data[known], int(known.sum()))[1]
+    else:
+        raise ValueError("no point has a label; pass labels of at least two classes")
+    return number
 
 
 def resolve_k(k: Any, n: int) -> int:

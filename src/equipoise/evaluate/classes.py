@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from .._types import Array
 from ..arrays.blocks import rows_per_block
 from ..linalg.pca import one_blas_thread
-from .checks import check_embedding, check_k, check_labels, check_map
+from .checks import check_embedding, check_k, check_labels, check_map, number_labels
 from .curved_map import CurvedMap
 from .measured import DaviesBouldinCurve, Measured
 from .sample import ALL, draw_points, sample_points
@@ -28,7 +28,7 @@ def one_nn_error(Y: Any, labels: Any, folds: int = 10) -> Measured:
     Y : array-like of shape (n, d)
         The map.
     labels : array-like of shape (n,)
-        The class of each point.
+        The class of each point. Masked points of a masked array are left out.
     folds : int, default=10
         Number of folds. If the smallest class has fewer points than this, its size is used instead, but at least 2.
 
@@ -48,7 +48,7 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     Y : array-like of shape (n, d)
         The map.
     labels : array-like of shape (n,)
-        The class of each point.
+        The class of each point. Masked points of a masked array are left out.
     k : int, default=10
         Number of neighbours; at most the number of training points, those outside the largest fold.
     folds : int, default=10
@@ -60,26 +60,33 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     """
     embedding = check_embedding(Y)
     X, metric = embedding.X, "euclidean"
-    number, splits = check_folds(labels, embedding.n, k, folds)
+    number, points, splits = check_folds(labels, embedding.n, k, folds)
     if isinstance(embedding, CurvedMap):
-        X, metric = embedding.all_distances(), "precomputed"
+        X, metric = CurvedMap(X[points], embedding.geometry).all_distances(), "precomputed"
+    else:
+        X = X[points]
     from sklearn.model_selection import StratifiedKFold, cross_val_score  # slow to import
     from sklearn.neighbors import KNeighborsClassifier
 
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
     scores = cross_val_score(KNeighborsClassifier(n_neighbors=k, metric=metric), X, number, cv=split)
-    return Measured(float(scores.mean()), points=np.arange(embedding.n))
+    return Measured(float(scores.mean()), points=points)
 
 
-def check_folds(labels: Any, n: int, k: int, folds: int = 10) -> tuple[Array, int]:
-    """Check the arguments of `knn_accuracy` for n points; return the class indices (n,) and the number of folds."""
-    classes, number = check_labels(labels, n)
-    if len(classes) == n:
+def check_folds(labels: Any, n: int, k: int, folds: int = 10) -> tuple[Array, Array, int]:
+    """Check the arguments of `knn_accuracy` for n points.
+
+    Return the class indices (m,) of the points with a label, these points (m,), and the number of folds.
+    """
+    number = number_labels(labels, n)
+    points = np.flatnonzero(number >= 0)
+    number, n = number[points], len(points)
+    if number.max() + 1 == n:
         raise ValueError("all labels are different; a classifier needs at least one class with several points")
     splits = max(2, min(folds, int(np.bincount(number).min())))
     training = n - -(-n // splits)  # points outside the largest fold
     check_k(k, training + 1, limit="the number of training points")
-    return number, splits
+    return number, points, splits
 
 
 def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:

@@ -16,7 +16,7 @@ from .._plural import plural
 from .._types import Array
 from ..geometry import Geometry
 from ..inputs import Input, is_space
-from .checks import K, check_labels, check_pair, is_euclidean_table, read_data, resolve_k, resolve_metric
+from .checks import K, check_pair, is_euclidean_table, number_labels, read_data, resolve_k, resolve_metric
 from .curved_map import CurvedMap, describe_geometry, sphere_geometry
 from .density import density_correlation
 from .distances import lowest_stress, shepard, stress
@@ -224,7 +224,7 @@ def evaluate(
         loss was still decreasing. The map of a method fitted on a torus or in the hyperbolic plane is measured by the
         distances of that space. Bare coordinates are measured along straight lines, unless `geometry` is given.
     labels : array-like of shape (n,), optional
-        The class of each point; adds measures of classes.
+        The class of each point; adds measures of classes, which leave out the masked points of a masked array.
     k : int or "auto", default="auto"
         Size of the neighbourhoods; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
     metric : str or callable, optional
@@ -273,7 +273,7 @@ def measure_map(
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
     X, Y = X if data.points is None else data.points, embedding  # converted once, not by each measure
-    number = None if labels is None else check_labels(labels, n)[1]
+    number = None if labels is None else number_labels(labels, n)
     curved = isinstance(embedding, CurvedMap)
     has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric) and not curved
     if other is None:
@@ -285,7 +285,7 @@ def measure_map(
     return Report(
         Y=embedding.X,
         geometry=embedding.geometry if isinstance(embedding, CurvedMap) else sphere,
-        labels=None if labels is None else np.asarray(labels),
+        labels=None if labels is None else np.asanyarray(labels),
         k=k,
         about=about,
         neighborhoods=hoods,
@@ -317,16 +317,23 @@ def _measure_local(data: Input, Y: Array, hoods: Neighborhoods, sphere: Geometry
     return local if np.isfinite(local.scale).any() else None
 
 
-def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measured]:
+def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measured] | None:
     """Return how often the nearest neighbour has a different class, in the map and in the data.
 
-    `number` contains the class index of each of the n points.
+    `number` contains the class index of each of the n points, −1 without a label. The nearest neighbour is then the
+    nearest one with a label; points without any among their neighbours are left out, as are those without a label.
+    Return None if fewer than two points remain.
     """
-    in_map, in_data = (
-        Measured.over((number[near[:, 0]] != number[hoods.points]).astype(np.float64), hoods.points, hoods.n)
-        for near in (hoods.near_y, hoods.near_x)
-    )
-    return in_map, in_data
+    own, labelled = number[hoods.points], int((number >= 0).sum())
+    errors = []
+    for near in (hoods.near_y, hoods.near_x):
+        found = number[near]
+        nearest = found[np.arange(len(found)), (found >= 0).argmax(axis=1)]
+        used = (own >= 0) & (nearest >= 0)
+        if used.sum() < 2:
+            return None
+        errors.append(Measured.over((nearest != own)[used].astype(np.float64), hoods.points[used], labelled))
+    return errors[0], errors[1]
 
 
 def _describe_data(X: Any, metric: Any) -> str:

@@ -85,7 +85,8 @@ def _chance_error(measures: MapMeasures) -> float | None:
     """Return the probability that two random points have different classes; None without classes."""
     if measures.labels is None:
         return None
-    fractions = np.unique(measures.labels, return_counts=True)[1] / measures.n
+    known = np.ma.compressed(measures.labels)
+    fractions = np.unique(known, return_counts=True)[1] / len(known)
     return float(1 - (fractions**2).sum())
 
 

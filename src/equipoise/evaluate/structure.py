@@ -13,7 +13,7 @@ from ..arrays.csr import dense
 from ..arrays.namespace import check_random_state
 from ..data import check_sparse_table
 from ..inputs import Input
-from .checks import check_labels, check_pair, is_euclidean_table
+from .checks import check_pair, is_euclidean_table, number_labels
 from .curved_map import CurvedMap, describe_geometry
 from .distances import rank_correlation
 from .measured import Measured
@@ -76,7 +76,7 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     Y : array-like of shape (n, d)
         The map.
     labels : array-like of shape (n,)
-        The class of each point; at least three classes.
+        The class of each point; at least three classes. Masked points of a masked array are left out.
 
     Returns
     -------
@@ -90,16 +90,15 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
         )
     if not is_euclidean_table(X, "euclidean"):
         raise ValueError("centroid_correlation needs a table X (n, D), got a metric space; pass its coordinates")
-    classes, number = check_labels(labels, embedding.n)
-    if len(classes) < 3:
-        raise ValueError(f"centroid_correlation needs three or more classes, but labels has {len(classes)}")
-    member = sparse.csr_matrix((np.ones(embedding.n), (number, np.arange(embedding.n))))
-    sizes = np.bincount(number)[:, None]
+    number = number_labels(labels, embedding.n)
+    points = np.flatnonzero(number >= 0)
+    sizes = np.bincount(number[points])[:, None]
+    if len(sizes) < 3:
+        raise ValueError(f"centroid_correlation needs three or more classes, but labels has {len(sizes)}")
+    member = sparse.csr_matrix((np.ones(len(points)), (number[points], points)), shape=(len(sizes), embedding.n))
     table = check_sparse_table(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     centroids = dense(member @ table) / sizes
-    return Measured(
-        rank_correlation(pdist(centroids), pdist(member @ embedding.X / sizes)), points=np.arange(embedding.n)
-    )
+    return Measured(rank_correlation(pdist(centroids), pdist(member @ embedding.X / sizes)), points=points)
 
 
 def _same_order(data: Input, embedding: Input, points: Array, first: Array, second: Array) -> Array:

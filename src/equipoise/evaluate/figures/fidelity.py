@@ -185,7 +185,7 @@ def _class_indices(report: MapMeasures) -> Array:
     """Return the class index (n,) of every row; all −1 if the report has no classes."""
     if report.labels is None:
         return np.full(report.n, -1, np.int32)
-    return np.unique(report.labels, return_inverse=True)[1].astype(np.int32)
+    return np.unique(np.asarray(report.labels), return_inverse=True)[1].astype(np.int32)
 
 
 def _neighbor_lists(report: MapMeasures) -> dict[str, Array]:

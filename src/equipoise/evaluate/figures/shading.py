@@ -57,7 +57,7 @@ def shadings(report: MapMeasures) -> dict[str, Shading]:
         "kept": _by_limits("neighbours kept", KEPT_HINT, report.kept, kept, ".0%"),
     }
     if report.labels is not None:
-        values, number = np.unique(report.labels, return_inverse=True)
+        values, number = np.unique(np.asarray(report.labels), return_inverse=True)
         colors = tuple(COLORS[i % len(COLORS)] for i in range(len(values)))
         codes = number[report.points].astype(np.uint8 if len(values) < 256 else np.int32)
         colorings["class"] = Shading("class", "The classes of the labels.", codes, colors, tuple(map(str, values)))
