@@ -162,8 +162,8 @@ class TorchGroup(Group):
         gpu, count = None, 0
         if backend != "gloo" and self._owner:
             gpu, count = identify_gpu(self.rank, host), count_gpus()
-        own = {"host": host, "version": __version__, "byteorder": sys.byteorder, "backend": backend}
-        own |= {"gpu": gpu, "gpus": count}
+        own: dict[str, Any] = {"host": host, "version": __version__, "byteorder": sys.byteorder}
+        own |= {"backend": backend, "gpu": gpu, "gpus": count}
         store.set(f"hello/{self.rank}", json.dumps(own))
         keys = [f"hello/{rank}" for rank in range(self.size)]
         try:
