@@ -15,6 +15,7 @@ import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
 from equipoise.cli.page_details import page_details
+from equipoise.cli.saved_model import load_model
 from equipoise.views.column import read_column
 
 N = 60
@@ -127,6 +128,40 @@ def test_kept_dates_are_written_as_in_the_file(messy, tmp_path):
     assert "" in shown.names  # fewer than 20 days are classes
     listed = page_details(data.read(table, every_kind=True)).columns
     assert listed["date"].tolist() == days
+
+
+POSTCODES = ("8001", "01010", "50667", "")
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    """A file of numbers and postcodes, some of which start with a zero and some of which are missing."""
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{y:.3f},{POSTCODES[i % 4]}" for i, (x, y) in enumerate(rng.normal(size=(N, 2)))]
+    path = tmp_path_factory.mktemp("addresses") / "addresses.csv"
+    path.write_text("\n".join(["a,b,postcode", *lines]) + "\n")
+    return path
+
+
+def test_postcodes_are_categories_and_copied_as_written(addresses, tmp_path, capsys):
+    out, again = tmp_path / "map.csv", tmp_path / "again.csv"
+    assert embed(addresses, "--metric", "mixed", "--keep", "postcode", *BRIEF, "--out", out) == 0
+    assert "compared            2 numbers, 1 category" in capsys.readouterr().out
+    header, rows = read_csv(out)
+    codes = [row[header.index("postcode")] for row in rows]
+    assert codes == [POSTCODES[i % 4] for i in range(N)]
+    assert data.read(out, columns=["y1", "y2"]).extra["postcode"].tolist() == codes
+    assert embed(addresses, "--exclude", "postcode", *BRIEF, "--out", again) == 0  # another metric
+    header, rows = read_csv(again)
+    assert [row[header.index("postcode")] for row in rows] == codes
+
+
+def test_metrics_of_numbers_read_postcodes_as_numbers(addresses, tmp_path):
+    model, full = tmp_path / "m.eq", tmp_path / "full.csv"
+    assert embed(addresses, "--missing", "median", *BRIEF, "--out", tmp_path / "map.csv", "--save", model) == 0
+    assert load_model(model).preparation.fill.tolist()[2] == 8001
+    full.write_text("\n".join(line for line in addresses.read_text().splitlines() if not line.endswith(",")))
+    assert data.read(full).X[:3, 2].tolist() == [8001, 1010, 50667]
 
 
 @pytest.mark.filterwarnings("ignore:left out of the distance")

@@ -23,11 +23,11 @@ def is_frame_of_columns(X: Any) -> bool:
 def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     """Return a data set with the numbers of an Arrow table as X, and what was left out, in words.
 
-    Missing values are NaN. Text that contains only numbers, such as "1,234", is read as numbers. Raise ValueError if
-    there are no numbers, or if one of `columns`, if given, does not contain numbers.
+    Missing values are NaN. Text that contains only numbers, such as "1,234" and "007", is read as numbers. Raise
+    ValueError if there are no numbers, or if one of `columns`, if given, does not contain numbers.
     """
     arrays = read_columns(dataset.X)
-    read = [make_column(name, array) for name, array in arrays.items()]
+    read = [make_column(name, array, codes_are_numbers=True) for name, array in arrays.items()]
     empty = [column.name for column in read if np.isnan(column.values).all()]
     others = [column for column in read if column.kind != "number" and column.name not in empty]
     for column in others:
