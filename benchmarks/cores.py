@@ -318,8 +318,9 @@ def main() -> None:
     )
     where = common.machine(max(args.threads), ["equipoise", "numpy", "scipy", "faiss-cpu"])
     lines = common.header("Times by number of threads", command, where)
+    runs = f"medians of {args.repeats} runs" if args.repeats > 1 else "one run of each"
     lines += [
-        f"Fashion-MNIST, {args.subset or 70000:,} × 50, default settings, seed 0: medians of {args.repeats} runs in",
+        f"Fashion-MNIST, {args.subset or 70000:,} × 50, default settings, seed 0: {runs} in",
         "fresh processes, one after the other, in brackets the speed-up. An iteration is one of the late phase on the",
         "finished map; its parts are also called one by one. The serial remainder is the time of an iteration outside",
         "the parallel loops of the core; with reports, it includes the loss every 50 iterations, tolerance checks",

@@ -188,8 +188,8 @@ def prediction_lines(found: Found) -> list[str]:
     return [
         "## Prediction for GPUs",
         "",
-        "Not measured: ranks compute on CPUs at present, and this is what they would take with the kernels of the",
-        "single-GPU engine, without the search for neighbours and the affinities. Assumptions:",
+        "Predicted, not measured: the time on several GPUs, with the kernels of the single-GPU engine, without the",
+        "search for neighbours and the affinities. Assumptions:",
         f"{1e12 * H200.edge:.2f} ps per edge, {1e9 * H200.point:.2f} ns per point and {1e12 * H200.node:.0f} ps per"
         " node on an H200 (stages at 1,000,000 points in",
         f"benchmarks/results/gpu.md); {edges:.0f} edges per point as here; {GPU_NODES:.2f} nodes per point as there,"

@@ -233,13 +233,20 @@ def command_of(args: argparse.Namespace) -> str:
     return command
 
 
+def left_out(args: argparse.Namespace, strong: dict[Any, Any]) -> list[str]:
+    """Return a line with the numbers of ranks that the budget did not allow, if there are any."""
+    sizes = [str(p) for p in args.ranks if (args.n, p) not in strong]
+    return [f"{' and '.join(sizes)} ranks were not run: the time was up."] if sizes else []
+
+
 def page(args: argparse.Namespace, where: dict[str, Any], found: dict[Any, Any], overhead: Any) -> list[str]:
     per_rank = args.n // max(args.ranks)
+    found = dict(sorted(found.items(), key=lambda item: (item[0][1], item[0][0])))  # by ranks
     strong = {key: found[key] for key in ((args.n, p) for p in args.ranks) if key in found}
     weak = {key: found[key] for key in ((per_rank * p, p) for p in args.ranks) if key in found}
     return [
         *common.header("Fits over ranks", command_of(args), where),
-        *notes(args), "", "## Strong scaling", "", *scaling_table(strong),
+        *notes(args), *left_out(args, strong), "", "## Strong scaling", "", *scaling_table(strong),
         "", "## Weak scaling", "", *scaling_table(weak),
         "", "## Within an iteration, ms", "", *iteration_table(found),
         "", "## What a rank holds, and sends in an iteration", "", *traffic_table(found),

@@ -65,6 +65,15 @@ def test_hint_on_a_dominant_column(write, capsys):
         assert not any(line.startswith("hint") for line in embedded(capsys, path, *words))
 
 
+@pytest.mark.parametrize("method", ["pca", "classicalmds", "isomap", "lle", "laplacianeigenmaps", "mds"])
+def test_hint_on_a_dominant_column_for_methods_of_linear_algebra(write, tmp_path, capsys, method):
+    """PCA has no parameter `metric`."""
+    path, hint = write(a=X[:, 0], b=X[:, 1], year=1000 * X[:, 2]), "column 'year' has 100.0% of the variance"
+    for words, expected in (([], True), (["--standardize"], False)):
+        assert embed(path, "--method", method, *words, "--out", tmp_path / "map.csv") == 0
+        assert (hint in capsys.readouterr().out) is expected
+
+
 @pytest.mark.parametrize(("names", "kept"), [("b", ["b"]), ("c,a", ["c", "a"]), ("all", ["a", "b", "c"])])
 def test_keep_copies_embedded_columns_into_the_map(write, tmp_path, names, kept):
     path = write(a=X[:, 0], b=X[:, 1], c=X[:, 2], kind=["x", "y"] * 20)

@@ -14,6 +14,9 @@ from support.command_line import embed, one_line_error, read_csv
 import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
+from equipoise.cli.page_details import page_details
+from equipoise.cli.saved_model import load_model
+from equipoise.views.column import read_column
 
 N = 60
 BRIEF = ("--n-iter", 20, "--perplexity", 8)
@@ -106,6 +109,59 @@ def test_text_and_gaps_are_copied_into_the_map(messy, tmp_path):
     header, rows = read_csv(out)
     assert {"city", "age"} <= set(header)
     assert {row[header.index("city")] for row in rows} == {"Bern", "Oslo", ""}
+
+
+@pytest.mark.filterwarnings("ignore:left out of the distance")
+def test_kept_dates_are_written_as_in_the_file(messy, tmp_path):
+    lines = messy.read_text().splitlines()
+    lines[3] = lines[3].replace(lines[3].split(",")[2], "")
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(lines) + "\n")
+    days = [line.split(",")[2] for line in lines[1:]]
+    for suffix in ("csv", "tsv", "parquet"):
+        out = tmp_path / f"map.{suffix}"
+        assert embed(table, "--metric", "mixed", "--keep", "all", *BRIEF, "--out", out) == 0
+        kept = data.read(out, columns=["y1"]).extra
+        assert kept["date"].tolist() == days
+        assert kept["price"].dtype == float
+    shown = read_column(kept["date"], N, "date")
+    assert "" in shown.names  # fewer than 20 days are classes
+    listed = page_details(data.read(table, every_kind=True)).columns
+    assert listed["date"].tolist() == days
+
+
+POSTCODES = ("8001", "01010", "50667", "")
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    """A file of numbers and postcodes, some of which start with a zero and some of which are missing."""
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{y:.3f},{POSTCODES[i % 4]}" for i, (x, y) in enumerate(rng.normal(size=(N, 2)))]
+    path = tmp_path_factory.mktemp("addresses") / "addresses.csv"
+    path.write_text("\n".join(["a,b,postcode", *lines]) + "\n")
+    return path
+
+
+def test_postcodes_are_categories_and_copied_as_written(addresses, tmp_path, capsys):
+    out, again = tmp_path / "map.csv", tmp_path / "again.csv"
+    assert embed(addresses, "--metric", "mixed", "--keep", "postcode", *BRIEF, "--out", out) == 0
+    assert "compared            2 numbers, 1 category" in capsys.readouterr().out
+    header, rows = read_csv(out)
+    codes = [row[header.index("postcode")] for row in rows]
+    assert codes == [POSTCODES[i % 4] for i in range(N)]
+    assert data.read(out, columns=["y1", "y2"]).extra["postcode"].tolist() == codes
+    assert embed(addresses, "--exclude", "postcode", *BRIEF, "--out", again) == 0  # another metric
+    header, rows = read_csv(again)
+    assert [row[header.index("postcode")] for row in rows] == codes
+
+
+def test_metrics_of_numbers_read_postcodes_as_numbers(addresses, tmp_path):
+    model, full = tmp_path / "m.eq", tmp_path / "full.csv"
+    assert embed(addresses, "--missing", "median", *BRIEF, "--out", tmp_path / "map.csv", "--save", model) == 0
+    assert load_model(model).preparation.fill.tolist()[2] == 8001
+    full.write_text("\n".join(line for line in addresses.read_text().splitlines() if not line.endswith(",")))
+    assert data.read(full).X[:3, 2].tolist() == [8001, 1010, 50667]
 
 
 @pytest.mark.filterwarnings("ignore:left out of the distance")

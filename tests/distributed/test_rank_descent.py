@@ -10,10 +10,11 @@ import equipoise as eq
 from equipoise import _core
 from equipoise.arrays.csr import make_csr, with_values
 from equipoise.distributed.partition import Partition
-from equipoise.distributed.rank_problem import shared_geometry
+from equipoise.distributed.rank_problem import SharedCheckpoints, shared_geometry
 from equipoise.distributed.rank_spectral import eigenmap
 from equipoise.distributed.shared_map import SharedMap
 from equipoise.engines import Grid, Reference
+from equipoise.engines.mesh import mesh_engine
 from equipoise.geometry import Torus
 from equipoise.initialize.spectral import spectral
 from equipoise.kernels import Gaussian, PowerLaw, StudentT
@@ -104,6 +105,24 @@ def test_field_of_ranks_is_within_tol_of_the_reference(kernel, d):
     error = np.linalg.norm(one[1] - truth.gradient) / np.linalg.norm(truth.gradient)
     assert error < 0.012  # tol, at points that were not checked
     assert_allclose(one[0].sum(axis=0), truth.potential.sum(axis=0), rtol=5e-3)
+
+
+def test_every_rank_keeps_the_same_record_of_the_tolerance(monkeypatch):
+    monkeypatch.setattr(mesh_engine, "AMPLE", 1.0)
+    rng = np.random.default_rng(0)
+    n = 2500
+    P = eq.TSNE(perplexity=5, engine="grid").problem(rng.normal(size=(n, 3))).affinities
+    Y = rng.normal(size=(n, 2)).astype(np.float32)
+
+    def work(group):
+        _, engine, shared = rank_parts(group, P, tol=10.0)
+        for width in (1, 1.4):
+            engine.field((width * Y)[shared.partition.own], StudentT())
+        return engine.state()
+
+    states = run_ranks(3, work)
+    assert states[0] == states[1] == states[2] == run_ranks(1, work)[0]
+    assert states[0][0]["ample"]  # so that the flag is compared where it is set
 
 
 def test_edges_of_ranks_are_those_of_the_grid(X):
@@ -207,27 +226,30 @@ def _eigenmap_arguments(group, P):
     return A, engine.halo, shared, 2
 
 
-def test_checkpoint_is_resumed_by_another_number_of_ranks(X, tmp_path):
-    method = eq.TSNE(n_iter=40, random_state=0, engine="grid")
+def test_checkpoint_is_resumed_by_another_number_of_ranks(X, tmp_path, monkeypatch):
+    method = eq.TSNE(n_iter=60, random_state=0, engine="grid")
     single = method.problem(X)
     objective = lambda A, sums: method.objective_on(A).over(sums)  # noqa: E731
     straight = fit_over_ranks(2, single, objective)[0]
-    path = tmp_path / "run.eqc"
-    saved = eq.Checkpoint(path, every=10)
+    path, iterations = tmp_path / "run.eqc", []
     with pytest.raises(KeyboardInterrupt):
-        fit_over_ranks(2, single, objective, callbacks=[saved, interrupt_at_50_or_later(0)], n_iter=40)
-    fit_over_ranks(3, single, objective, callbacks=[saved])
-    resumed = fit_over_ranks(1, single, objective, callbacks=[eq.Checkpoint(path, every=10, resume=True)])[0]
+        fit_over_ranks(3, single, objective, callbacks=[eq.Checkpoint(path, every=15), interrupt_at_50])
+    save = SharedCheckpoints.save_if_due
+
+    def noted(checkpoints, iteration):
+        iterations.append(iteration)
+        save(checkpoints, iteration)
+
+    monkeypatch.setattr(SharedCheckpoints, "save_if_due", noted)
+    resumed = fit_over_ranks(1, single, objective, callbacks=[eq.Checkpoint(path, every=15, resume=True)])[0]
+    assert 45 < iterations[0] <= 50 and iterations[-1] == 60  # saved after 45
     assert_array_equal(resumed, straight)
 
 
-def interrupt_at_50_or_later(first):
-    def callback(iteration, loss, Y):
-        assert len(Y) == N
-        if iteration >= first:
-            raise KeyboardInterrupt
-
-    return callback
+def interrupt_at_50(iteration, loss, Y):
+    assert len(Y) == N
+    if iteration >= 50:
+        raise KeyboardInterrupt
 
 
 def test_callback_on_rank_0_sees_the_whole_map_and_stops_all_ranks(X):

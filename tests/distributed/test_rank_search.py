@@ -160,6 +160,8 @@ def test_stated_memory_is_an_upper_bound(monkeypatch, n, D, k, dtype):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+    # The bound counts the rows whose distances are measured three times, since neighbours may be other rows than the
+    # queries. In small tables they are the same rows, so that the bound is loosest for 3,000 rows: 2.65 times the peak.
     assert peak <= search_memory(n, D, k, 1, np.dtype(dtype).itemsize) <= 2.7 * peak
 
 

@@ -13,10 +13,12 @@ from equipoise.distributed import run_ranks as run_processes
 from equipoise.distributed.neighbors import Resources, find_neighbors
 from equipoise.distributed.partition import Partition
 from equipoise.distributed.rank_gpu import choose_backend
+from equipoise.distributed.rank_problem import SharedCheckpoints
 from equipoise.distributed.row_sources import open_rows
 from equipoise.distributed.shared_map import SharedMap
 from equipoise.divergences import JensenShannon, NeRV
 from equipoise.engines import Reference
+from equipoise.engines.mesh.mesh_engine import AMPLE, MeshEngine
 from equipoise.kernels import Gaussian, PowerLaw, StudentT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -124,6 +126,32 @@ def test_neighbours_have_the_same_bytes_for_any_number_of_ranks(X, exact, monkey
     assert_allclose(np.linalg.norm(X[ids[indices]] - X[ids][:, None], axis=2), distances, rtol=1e-12)
 
 
+def test_ranks_that_measure_other_errors_check_the_tolerance_together(X, monkeypatch):
+    P = eq.TSNE(perplexity=5, engine="grid").problem(X).affinities
+    Y = np.random.default_rng(1).normal(size=(N, 2)).astype(np.float32)
+    checks, allowed = [0, 0], MeshEngine.MARGIN * 0.01
+
+    def work(group):
+        _, engine, shared = rank_parts(group, P, make_engine=torch_engine)
+        monkeypatch.setattr(engine, "_force_check", lambda kernel, source: FixedError(group.rank))
+        for width in (1, 1.6):  # wider by more than a factor of √2, but by less than an octave
+            engine.field(torch.from_numpy(width * Y[shared.partition.own]), StudentT())
+        return engine.state()
+
+    class FixedError:
+        def __init__(self, rank):
+            checks[rank] += 1
+            self.excess = (0.9, 1.1)[rank] * AMPLE
+
+        def error(self, transform):
+            return self.excess * allowed
+
+    states = run_ranks(2, work)
+    assert states[0] == states[1]
+    assert states[0][0]["ample"] and states[0][0]["fields"] == 2
+    assert checks == [1, 1]
+
+
 def test_edges_of_ranks_are_those_of_one_process(X):
     P = eq.TSNE(engine="grid").problem(X).affinities
     Y = np.random.default_rng(1).normal(size=(N, 2)).astype(np.float32)
@@ -172,8 +200,15 @@ def test_messages_of_tensors_and_of_arrays_give_the_same_bytes(X, tmp_path):
         assert run_processes(function, 2, [path, direct])[0] == one
 
 
-def test_checkpoint_and_new_rows(X, tmp_path):
-    path, method = str(tmp_path / "run.eqc"), JOINT["t-SNE"]
+def test_checkpoint_and_new_rows(X, tmp_path, monkeypatch):
+    path, iterations = str(tmp_path / "run.eqc"), []
+    save = SharedCheckpoints.save_if_due
+
+    def noted(checkpoints, iteration):
+        iterations.append(iteration)
+        save(checkpoints, iteration)
+
+    monkeypatch.setattr(SharedCheckpoints, "save_if_due", noted)
 
     def work(group, callbacks=(), n_iter=20):
         result = fit(eq.TSNE(**settings(n_iter), callbacks=list(callbacks)), X, group=group)
@@ -182,17 +217,16 @@ def test_checkpoint_and_new_rows(X, tmp_path):
 
     straight = run_ranks(2, work)[0]
 
-    def stop(iteration, loss, Y):
+    def see(iteration, loss, Y):
         assert Y.shape == (N, 2)
-        return False
 
-    saved = eq.Checkpoint(path, every=10)
-    run_ranks(3, lambda group: work(group, [saved, stop]))
-    resumed = run_ranks(1, lambda group: work(group, [eq.Checkpoint(path, every=10, resume=True)]))[0]
+    run_ranks(3, lambda group: work(group, [eq.Checkpoint(path, every=15), see]))  # last saved after 15 of 20
+    iterations.clear()
+    resumed = run_ranks(1, lambda group: work(group, [eq.Checkpoint(path, every=15, resume=True)]))[0]
+    assert iterations[0] > 15 and iterations[-1] == 20
     for found, expected in zip(resumed, straight, strict=True):
         assert_array_equal(found, expected)
     assert np.abs(straight[1] - straight[0][:50]).max() < 0.1 * np.abs(straight[0]).max()
-    assert method.engine == "torch"
 
 
 def test_choice_of_the_backend():

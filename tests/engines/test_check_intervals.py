@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.engines.mesh.mesh_engine import AMPLE, HIGHEST, Grid
+from equipoise.engines.mesh.mesh_engine import HIGHEST, Grid
 from equipoise.kernels import StudentT
 
 
@@ -40,12 +40,16 @@ def test_a_map_larger_than_the_kernel_is_checked_at_every_rung(checked):
     assert len(sizes) >= engine.RUNGS
 
 
-def test_errors_stay_within_the_tolerance_between_the_checks_of_small_maps(checked):
-    _, field, _ = checked
+@pytest.mark.parametrize("clustered", [False, True])
+def test_errors_stay_within_the_tolerance_between_the_checks_of_small_maps(checked, clustered):
+    """Also where clusters form while the box keeps its size."""
+    engine = checked[2]
     Y = np.random.RandomState(0).uniform(-0.5, 0.5, (500, 2))
-    for size in 0.01 * 2 ** np.linspace(0, 7, 15):
-        found = field(size).gradient
-        diff = size * (Y[:, None] - Y[None])
+    centers = np.random.RandomState(1).uniform(-0.5, 0.5, (10, 2))[np.arange(500) % 10]
+    for step, size in enumerate(0.01 * 2 ** np.linspace(0, 7, 15)):
+        share = step / 15 if clustered else 0.0
+        map_ = size * ((1 - share) * Y + share * centers)
+        found = engine.field(map_, StudentT()).gradient
+        diff = map_[:, None] - map_[None]
         true = -2 * (diff / ((1 + (diff**2).sum(axis=2)) ** 2)[..., None]).sum(axis=1)
         assert np.linalg.norm(found - true) < 0.01 * np.linalg.norm(true)
-    assert 0 < AMPLE * 2**6 < 1  # a mesh just below AMPLE still meets the tolerance after an octave

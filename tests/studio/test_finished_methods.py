@@ -1,5 +1,7 @@
 """Methods that the studio shows when they are finished: same bytes as the library and the command line."""
 
+import threading
+
 import numpy as np
 import pytest
 from support.browser import until
@@ -58,6 +60,32 @@ def test_changed_parameter_gives_the_map_of_the_library_and_a_link_keeps_it():
     assert from_query("method=pca&iteration=50").runs[0].iteration == 0
     with pytest.raises(ValueError, match="pca has no iterations, so that nothing can change during its run"):
         from_query("method=pca&changes=5:rest")
+
+
+def test_two_pages_fit_at_the_same_time_and_show_their_own_warnings(monkeypatch):
+    both_fit = threading.Barrier(2, timeout=60)
+    fit = eq.LLE.fit
+
+    def fit_together(self, X, y=None):
+        both_fit.wait()
+        fit(self, X)
+        both_fit.wait()
+        return self
+
+    monkeypatch.setattr(eq.LLE, "fit", fit_together)
+    tables = {"apart": X, "connected": X[50:]}
+    found = {}
+
+    def run(name):
+        found[name] = FinishedRun(tables[name], Recipe("lle", first=(("n_neighbors", 12),)), n_jobs=1).warnings
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in tables]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found["connected"] == () and len(found["apart"]) == 1
+    assert found["apart"][0].startswith("the neighbour graph has 2 components, of 100, 50")
 
 
 def test_errors_say_what_to_do():

@@ -12,7 +12,7 @@ from equipoise.studio.data_sources import DataSources
 from equipoise.studio.limits import Limits
 from equipoise.studio.page.link import View, from_query, to_query
 from equipoise.studio.page.table_form import read_answer
-from equipoise.studio.preview import preview
+from equipoise.studio.preview import end_of_last_row, preview
 from equipoise.studio.session.python_source import python_source
 
 GIVEN = {"label": None, "id": None, "exclude": [], "metric": "euclidean", "missing": "error", "standardize": False}
@@ -55,6 +55,53 @@ def test_large_files_are_judged_by_their_first_rows(tmp_path):
     (tmp_path / "wide.csv").write_text(wide)
     found = preview(tmp_path / "wide.csv", "wide.csv")
     assert len(found.columns) == 201 and found.unlisted == 300
+
+
+class CountedBytes(bytes):
+    """Bytes that count how many of them have been searched."""
+
+    searched = 0
+
+    def count(self, what, begin=0, end=None):
+        self.searched += (len(self) if end is None else end) - begin
+        return super().count(what, begin, len(self) if end is None else end)
+
+    def rfind(self, what, begin=0, end=None):
+        end = len(self) if end is None else end
+        found = super().rfind(what, begin, end)
+        self.searched += end - max(found, begin)
+        return found
+
+
+@pytest.mark.parametrize(
+    ("content", "end"),
+    [
+        (b"", 0),
+        (b"a,b", 0),
+        (b"a,b\n1,2\n3", 8),
+        (b'a,b\n1,"x\ny"\n3', 12),
+        (b'a,b\n1,"x\ny\n3', 4),
+        (b'a,b\n1,"say ""hi\n"" twice\n', 4),
+        (b'"a\nb', 0),
+        (b'a,b\n"' + b"1,2\n" * 50_000, 4),
+        (b'"' + b"1,2\n" * 50_000, 0),
+        (b'"\n"' * 50_000, 0),
+    ],
+)
+def test_last_row_ends_outside_quotes_and_is_found_in_linear_work(content, end):
+    counted = CountedBytes(content)
+    assert end_of_last_row(counted) == end
+    assert counted.searched <= 3 * len(content)  # quotes counted, then quotes and line breaks searched once
+
+
+def test_quote_that_is_never_closed_in_a_large_file_is_named(tmp_path):
+    (tmp_path / "open.csv").write_text('"a,b\n' + "1,2\n" * 400_000)
+    with pytest.raises(
+        ValueError, match=r"^open\.csv: the first row is longer than 1 MB, or a quote in it is not closed"
+    ):
+        preview(tmp_path / "open.csv", "open.csv")
+    (tmp_path / "later.csv").write_text("a,b\n" + "1,2\n" * 50 + '3,"4\n' + "1,2\n" * 400_000)
+    assert preview(tmp_path / "later.csv", "later.csv").rows == 50
 
 
 def test_identifiers_dates_and_quantities_are_no_classes(tmp_path):

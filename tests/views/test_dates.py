@@ -41,6 +41,10 @@ def test_missing_dates_few_dates_and_other_text():
     gaps = DAYS.astype(str).astype(object)
     gaps[3] = None
     assert np.isnan(read_column(gaps, N, "when").values[3])
+    for spelling in ("", "n/a"):
+        gaps[3] = spelling
+        column = read_column(gaps, N, "when")
+        assert column.dates and np.flatnonzero(np.isnan(column.values)).tolist() == [3]
     assert read_column(np.array(["2024-01-01", "2024-06-01"] * 5), 10, "when").names == ("2024-01-01", "2024-06-01")
     for wrong in ("2024-13-01", "2024-01-01 25:00", "yesterday", "20240101"):
         column = read_column([*DAYS.astype(str)[1:], wrong], N, "when")

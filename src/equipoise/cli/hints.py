@@ -28,7 +28,7 @@ def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
     dataset : Dataset
         The table before its preparation.
     metric : object
-        The metric of the method.
+        The metric of the method; None for a method without one, such as PCA, which depends on the scale of columns.
     is_scaled : bool
         Whether the columns are standardised.
     """
@@ -38,7 +38,7 @@ def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
                 f"column {quote(name)} is not embedded, because cells such as {quote(cell)} are text; write plain"
                 " numbers, such as 1234.5"
             )
-    if sparse.issparse(dataset.X) or not dataset.columns or metric not in SCALE_DEPENDENT:
+    if sparse.issparse(dataset.X) or not dataset.columns or metric not in (None, *SCALE_DEPENDENT):
         return
     X = np.asarray(dataset.X)
     numbering = [j for j in range(X.shape[1]) if numbers_rows(X[:, j])]

@@ -23,12 +23,13 @@ MAX_PIXEL_BYTES = 64 * 2**20  # all images of a page before compression; chosen
 MIN_SIDE = 12  # smaller images cannot be recognised; chosen
 
 
-def page_details(dataset: Dataset, without: Collection[str] = ()) -> PageDetails:
+def page_details(dataset: Dataset, without: Collection[str] = (), color: str | None = None) -> PageDetails:
     """Return the columns embedded and the images in the rows of a data set, as far as they fit on a page.
 
-    The columns whose names are in `without` are left out.
+    The columns whose names are in `without` are left out. The column `color` comes first.
     """
     names = [name for name in dataset.columns if name not in dataset.extra and name not in without]
+    names.sort(key=lambda name: name != color)
     shown = names[: min(MAX_COLUMNS, MAX_VALUES // max(dataset.X.shape[0], 1))]
     notes = []
     if len(shown) < len(names):

@@ -23,10 +23,11 @@ def is_frame_of_columns(X: Any) -> bool:
 def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     """Return a data set with the numbers of an Arrow table as X, and what was left out, in words.
 
-    Missing values are NaN. Text that contains only numbers, such as "1,234", is read as numbers. Raise ValueError if
-    there are no numbers, or if one of `columns`, if given, does not contain numbers.
+    Missing values are NaN. Text that contains only numbers, such as "1,234" and "007", is read as numbers. Raise
+    ValueError if there are no numbers, or if one of `columns`, if given, does not contain numbers.
     """
-    read = [make_column(name, array) for name, array in read_columns(dataset.X).items()]
+    arrays = read_columns(dataset.X)
+    read = [make_column(name, array, codes_are_numbers=True) for name, array in arrays.items()]
     empty = [column.name for column in read if np.isnan(column.values).all()]
     others = [column for column in read if column.kind != "number" and column.name not in empty]
     for column in others:
@@ -41,7 +42,8 @@ def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
     X = np.column_stack([column.values for column in numbers])
     chosen = [column.name for column in numbers]
     require_not_infinite(X, dataset.name, chosen)
-    extra = {**dataset.extra, **{column.name: _side_values(column) for column in read if column.name not in chosen}}
+    left = [column for column in read if column.name not in chosen]
+    extra = {**dataset.extra, **{column.name: _side_values(column, arrays[column.name]) for column in left}}
     reasons = {"not numbers": [column.name for column in others], "empty": empty}
     text = ", ".join(f"{list_names(names)} ({reason})" for reason, names in reasons.items() if names)
     return replace(dataset, X=X, columns=tuple(chosen), extra=extra), text
@@ -50,15 +52,20 @@ def keep_numbers(dataset: Dataset, columns: Any = None) -> tuple[Dataset, str]:
 def side_columns(X: Any, names: Any) -> dict[str, Array]:
     """Return columns of an Arrow table by name as columns that are not embedded."""
     arrays = read_columns(X.select(list(names)))
-    return {name: _side_values(make_column(name, array)) for name, array in arrays.items()}
+    return {name: _side_values(make_column(name, array), array) for name, array in arrays.items()}
 
 
-def _side_values(column: Column) -> Array:
-    """Return a column that is not embedded: numbers for dates and ranks, text for categories."""
-    if not column.is_category:
+def _side_values(column: Column, array: Any) -> Array:
+    """Return a column that is not embedded: numbers as float64, dates and categories as text, "" where missing."""
+    if column.kind == "number":
         return column.values
-    texts = np.array([*column.levels, ""], dtype=object)
-    return texts[np.where(np.isnan(column.values), len(column.levels), column.values).astype(np.intp)]
+    missing = np.isnan(column.values)
+    if column.kind == "date":
+        texts = np.array([str(text).strip() for text in array.cast("string").to_pylist()], dtype=object)
+        texts[missing] = ""
+        return texts
+    names = np.array([*column.levels, ""], dtype=object)
+    return names[np.where(missing, len(column.levels), column.values).astype(np.intp)]
 
 
 def drop_incomplete_rows(dataset: Dataset) -> tuple[Dataset, str]:

@@ -71,9 +71,9 @@ class RankNeighbors:
 
 
 class Resources(NamedTuple):
-    """What a rank uses to search, on which the result does not depend, except for `device`.
+    """The threads, memory and device of a rank's search. Only the device changes the result.
 
-    Attributes
+    Parameters
     ----------
     n_threads : int, default=1
         Number of threads.

@@ -138,7 +138,10 @@ class RankTorch(Torch):
         return self._planned(kernel, source.count, record.rungs, record)
 
     def _meet_tolerance_together(self, kernel: Kernel, source: RankDeviceSource, record: ToleranceRecord) -> None:
-        """Refine or coarsen the plan as rank 0 does; every rank measures the error of the whole map."""
+        """Refine or coarsen the plan as rank 0 does; every rank measures the error of the whole map.
+
+        The errors may differ in their last digits between ranks, but not the plan or when the next check is due.
+        """
         self._meet_tolerance(kernel, source.whole(), record)
-        found = self.shared.group.broadcast_value([int(record.level), bool(record.double)])
-        record.level, record.double = found
+        found = [int(record.level), bool(record.double), bool(record.ample)]
+        record.level, record.double, record.ample = self.shared.group.broadcast_value(found)

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._cells import is_missing, is_number
+from .._cells import is_code, is_missing, is_number
 from .._optional import import_optional
 from .._types import Array
 from ..arrays.namespace import is_cupy, is_tensor, require_size, to_numpy
 
 DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}  # ticks of a unit in a day
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # 1,234 and -12,345.67
-CODE = re.compile(r"[+-]?0\d")  # 01234 is a code, not a number
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?")  # ISO 8601, without offsets
 WORDS = {
     "number": ("number", "numbers"),
@@ -134,11 +133,11 @@ def _flat(name: str, values: Any) -> Any:
     return array
 
 
-def make_column(name: str, array: Any, as_category: bool = False) -> Column:
+def make_column(name: str, array: Any, as_category: bool = False, codes_are_numbers: bool = False) -> Column:
     """Return an Arrow array as a column of numbers, dates, ranks or categories.
 
     Text is read as numbers if every cell is a number ("1,234" is one, "01234" is a code), as dates if every cell is an
-    ISO date, and as categories otherwise.
+    ISO date, and as categories otherwise. With `codes_are_numbers`, "01234" is a number too.
     """
     from pyarrow import types
 
@@ -150,7 +149,7 @@ def make_column(name: str, array: Any, as_category: bool = False) -> Column:
         return Column(name, "boolean", _floats(array), ["False", "True"])
     if not (types.is_dictionary(kind) or _is_text(kind) or as_category):
         return Column(name, *_quantity(array), [])
-    if _is_text(kind) and not as_category and (read := _read_text(array)) is not None:
+    if _is_text(kind) and not as_category and (read := _read_text(array, codes_are_numbers)) is not None:
         return Column(name, *read, [])
     return Column(name, "category", *_categories(array))
 
@@ -231,7 +230,7 @@ def _categories(array: Any) -> tuple[Array, list[str]]:
     return codes[np.where(present, indices, -1).astype(np.intp)], levels
 
 
-def _read_text(array: Any) -> tuple[str, Array] | None:
+def _read_text(array: Any, codes_are_numbers: bool) -> tuple[str, Array] | None:
     """Return text as numbers or dates, or None if a cell is neither, or no cell has a value."""
     encoded = array.dictionary_encode()
     cells = [text.strip() for text in encoded.dictionary.to_pylist()]
@@ -241,6 +240,8 @@ def _read_text(array: Any) -> tuple[str, Array] | None:
         return None
     if all(DATE.fullmatch(cell) for cell in present):
         kind, convert = "date", _days
+    elif any(map(is_code, present)) and not codes_are_numbers:
+        return None
     else:
         kind, convert = "number", _number
     for cell in present:
@@ -254,8 +255,6 @@ def _read_text(array: Any) -> tuple[str, Array] | None:
 
 
 def _number(cell: str) -> float | None:
-    if CODE.match(cell):
-        return None
     plain = cell.replace(",", "") if THOUSANDS.fullmatch(cell) else cell
     return float(plain) if is_number(plain) else None
 

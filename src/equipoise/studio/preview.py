@@ -96,7 +96,7 @@ def preview(path: Path, name: str) -> Preview:
     """Return the preview of a data file, called `name` in messages; raise ValueError if it cannot be read."""
     if path.suffix.lower() == ".npy":
         return _preview_array(path)
-    content, is_whole = _first_lines(path)
+    content, is_whole = _first_rows(path, name)
     selection = Selection(every_kind=True)
     dataset = gather_columns(read_text_table(BytesIO(content), name, selection), selection)
     parsed = [make_column(name, array) for name, array in read_columns(dataset.X).items()]
@@ -126,16 +126,29 @@ def _preview_array(path: Path) -> Preview:
     return Preview((), columns, rows, True, TableChoices(), next(iter(COMPLETE)))
 
 
-def _first_lines(path: Path) -> tuple[bytes, bool]:
-    """Return the first lines of a file, at most SAMPLE bytes unless the first is longer, and whether these are all."""
+def _first_rows(path: Path, name: str) -> tuple[bytes, bool]:
+    """Return the rows that end in the first SAMPLE bytes of a file, and whether these are all."""
     with open(path, "rb") as file:
         content = file.read(SAMPLE)
-        if len(content) < SAMPLE:
-            return content, True
-        end = content.rfind(b"\n")
-        while end > 0 and content.count(b'"', 0, end) % 2:  # a line break within quotes
-            end = content.rfind(b"\n", 0, end)
-        return (content[: end + 1], False) if end > 0 else (content + file.read(), True)
+    if len(content) < SAMPLE:
+        return content, True
+    if (end := end_of_last_row(content)) == 0:
+        raise ValueError(
+            f"{name}: the first row is longer than 1 MB, or a quote in it is not closed; close the quote, or"
+            " use fewer columns"
+        )
+    return content[:end], False
+
+
+def end_of_last_row(content: bytes) -> int:
+    """Return the position after the last line break outside quotes; 0 if there is none."""
+    end, is_quoted = len(content), content.count(b'"') % 2 == 1
+    while end >= 0:
+        begin = content.rfind(b'"', 0, end)  # between two quotes, all or none of the line breaks end a row
+        if not is_quoted and (newline := content.rfind(b"\n", begin + 1, end)) >= 0:
+            return newline + 1
+        end, is_quoted = begin, not is_quoted
+    return 0
 
 
 def _describe(column: Column, is_text: bool) -> ColumnPreview:

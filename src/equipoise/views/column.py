@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._cells import is_missing
 from .._types import Array
 from .dates import read_dates
 
@@ -70,8 +71,9 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
 
     Booleans and text other than dates become classes. Integers become classes if they have at most 20 distinct values,
     or if one has a magnitude of 2**53 or more; otherwise they stay numbers, as floats do. Dates are datetime64, date
-    objects, or text such as 2024-05-31 or 2024-05-31T12:00:00Z. They become classes if they have at most 20 distinct
-    values, and otherwise seconds since 1970. A pandas categorical is read like the array of its values.
+    objects, or text such as 2024-05-31 or 2024-05-31T12:00:00Z, among which "" or "n/a" may mark gaps. They become
+    classes if they have at most 20 distinct values, and otherwise seconds since 1970. A pandas categorical is read like
+    the array of its values.
 
     Parameters
     ----------
@@ -102,8 +104,8 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     if names is not None:
         return _named_classes(name, argument, numbers, missing, names)
     if numbers is None:
-        seconds = read_dates(values, missing)
-        if seconds is not None and len(np.unique(seconds[~missing])) > MAX_INTEGER_CLASSES:
+        seconds = read_dates(values, missing | _blank(values))
+        if seconds is not None and len(np.unique(seconds[~np.isnan(seconds)])) > MAX_INTEGER_CLASSES:
             return Numbers(name, seconds, dates=True)
         return _text_classes(name, values, missing)
     known = numbers[~missing]
@@ -126,6 +128,13 @@ def _missing(values: Array) -> Array:
     return np.array(
         [v is None or type(v).__name__ in absent or (isinstance(v, float) and v != v) for v in values], bool
     )
+
+
+def _blank(values: Array) -> Array:
+    """Return a boolean mask (n,) of the texts that mark a missing value, such as "" and "n/a"."""
+    if values.dtype.kind not in "UO":
+        return np.zeros(len(values), bool)
+    return np.array([isinstance(value, str) and is_missing(value) for value in values], bool)
 
 
 def _as_numbers(values: Array, missing: Array) -> Array | None:

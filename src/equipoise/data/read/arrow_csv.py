@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from ..._types import Array
 from .cell_values import MISSING_SPELLINGS
 
+CODE = r"^\s*[+-]?0[0-9]+\s*$"  # as in `_cells.is_code`, for Arrow
 LARGEST_BLOCK = 1 << 30  # bytes; larger than any block, so that Arrow does not split it
 
 Columns = tuple[Array, dict[int, Any]]  # numeric columns (m, k) in order, and the other columns as Arrow strings
@@ -82,6 +84,24 @@ def parse_wide_block(
         return None
     strings = {j: pyarrow.array(column, pyarrow.string()) for j, column in cells.items()}
     return table.column(0).chunk(0).to_numpy(zero_copy_only=False).reshape(len(ends), -1), strings
+
+
+def code_cells(delimiter: str) -> re.Pattern[bytes]:
+    """Return a pattern that finds cells that may be codes such as "01234" in a block of CSV that follows a newline."""
+    edge = re.escape(delimiter).encode()
+    before = rb'[\n\r" ' + edge + rb"]"
+    # The 0 comes first, because it is found much faster than an edge.
+    return re.compile(rb"0(?:(?<=" + before + rb"0)|(?<=" + before + rb'[+-]0))[0-9]+ *(?=[\n\r"' + edge + rb"]|\Z)")
+
+
+def columns_of_codes(block: bytes, delimiter: str, width: int, columns: Collection[int]) -> dict[int, Any] | None:
+    """Return those of `columns` in a block of CSV that contain a code, as Arrow strings; None as in `parse_block`."""
+    from pyarrow import compute
+
+    parsed = parse_block(block, delimiter, width, range(width))
+    if parsed is None:
+        return None
+    return {j: parsed[1][j] for j in columns if compute.any(compute.match_substring_regex(parsed[1][j], CODE)).as_py()}
 
 
 def _cell_ends(block: bytes, delimiter: str, width: int) -> Array | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._cells import is_code
 from ..._types import Array
 from ...arrays.csr import shorten
 from ..formulas import MARK, unmark_formula
@@ -48,7 +49,7 @@ class GrowingTable:
 
 
 class SideColumn:
-    """A column that is not embedded: float64 if all of its values are numbers, otherwise text.
+    """A column that is not embedded: float64 if all of its values are numbers, otherwise text, as are codes ("01234").
 
     Cells can be missing. A column without any value is text, and so is every column with `is_text=True`.
     """
@@ -62,8 +63,8 @@ class SideColumn:
         self._strings: dict[str, str] = {}
 
     def append_cells(self, cells: Sequence[str]) -> None:
-        """Append cells; convert the whole column to text if one of them is text."""
-        values = None if self.is_text else to_numbers(cells)
+        """Append cells; convert the whole column to text if one of them is text or a code."""
+        values = None if self.is_text or any(map(is_code, cells)) else to_numbers(cells)
         if values is None:
             if not self.is_text:
                 self.is_text = True

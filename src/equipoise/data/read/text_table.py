@@ -6,9 +6,9 @@ this accepts more cells (1e-999, +1, spaces before quotes), and errors name the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..._types import Array
 from ..dataset import Dataset
 from ..formulas import unmark_formula
 from . import decimal_commas
-from .arrow_csv import parse_block, parse_wide_block
+from .arrow_csv import code_cells, columns_of_codes, parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, to_finite
 from .finite import SHOWN, others
 from .growing import GrowingTable, SideColumn
@@ -65,6 +65,7 @@ class _TextTable:
         self.lines, self.source, self.selection = lines, lines.source, selection
         self.delimiter = delimiter or _most_frequent_delimiter(lines.first())
         lines.convert(decimal_commas.converter(lines.block, self.delimiter, self.source))
+        self.codes = code_cells(self.delimiter)
         self.names: tuple[str, ...] = ()
         self.embedded: list[int] = []  # columns to embed
         self.others: dict[int, SideColumn] = {}
@@ -199,14 +200,27 @@ class _TextTable:
         values = {cell for j in empty for cell in strings[j].unique().to_pylist()}
         if not np.isfinite(X).all() or not all(map(is_missing, values)):
             return None
+        if (codes := self._parse_codes(self.others.keys() - texts)) is None:
+            return None
         for j, column in self.others.items():
-            if j in empty:
+            if j in codes:
+                column.append_cells(codes[j].to_pylist())
+            elif j in empty:
                 column.append_cells(strings[j].to_pylist())
             elif j in texts:
                 column.append_strings(strings[j])
             else:
                 column.append_numbers(numbers[:, np.searchsorted(numeric, j)])
         return X
+
+    def _parse_codes(self, columns: Collection[int]) -> dict[int, Any] | None:
+        """Return the numeric `columns` that contain codes such as "01234" in this block, as Arrow strings.
+
+        Return None if the block must be parsed cell by cell.
+        """
+        if not columns or self.codes.search(b"\n" + self.lines.block) is None:
+            return {}
+        return columns_of_codes(self.lines.block, self.delimiter, len(self.names), columns)
 
     def _parse_cells(self) -> Array:
         """Parse the block cell by cell; return the values (m, D) to embed; raise for the first invalid cell."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
 from dataclasses import replace
 from typing import Any
 
 from ..._types import Array
+from ..._warn import collecting
 from ...methods.result import result
 from .history import Frame, History
 from .method_run import MethodRun
 from .metrics import allowed_metrics
 from .parameters import METHODS, check_value
 from .recipe import Recipe
-
-FITTING = threading.Lock()  # Python records the warnings of all threads together
 
 
 class FinishedRun(MethodRun):
@@ -54,13 +51,12 @@ class FinishedRun(MethodRun):
         self.recipe, self.values = recipe, self._values(recipe)
         try:
             method: Any = self.estimator()
-            with FITTING, warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with collecting() as messages:
                 method.fit(self.X)
         except Exception:
             self.recipe, self.values = before
             raise
-        self.warnings = tuple(dict.fromkeys(str(warning.message) for warning in caught))
+        self.warnings = tuple(dict.fromkeys(messages))
         name, value = result(method)
         self.result = f"{name} {value}"
         Y = method.embedding_.view()
