@@ -89,7 +89,7 @@ def fit(
     >>> result.write("map.zarr")  # doctest: +SKIP
     """
     device = _tensor_device(method)
-    group = current_group(group, backend="auto" if device == "cuda" else None)
+    group = current_group(group, default="auto" if device == "cuda" else "gloo")
     if device == "cuda":
         use_own_gpu(group.rank)
     source = open_rows(data, key=key)
