@@ -17,7 +17,7 @@ from .._warn import LeftOutWarning, UnfinishedWarning
 from ..arrays.namespace import is_auto
 from ..data import Dataset
 from ..methods import MDS
-from ..methods.result import result
+from ..methods.quality import describe_quality
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from . import embed_ranks
@@ -145,7 +145,7 @@ def _result(method: Any) -> str:
     For PCA, classical MDS, Isomap and MDS a more readable measure replaces the loss.
     """
     how = "in closed form" if is_closed_form(method) else f"after {plural(method.n_iter_, 'iteration')}"
-    name, value = result(method)
+    name, value = describe_quality(method)
     return f"{name:<20}{value} {how}"
 
 
