@@ -238,6 +238,26 @@ def test_errors_name_the_option(messy, capsys, options, message):
     assert message in one_line_error(capsys)
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (
+            "--metric=mixed",
+            "pca has no parameter metric; it needs numbers without gaps: use --exclude and --missing, or",
+        ),
+        ("--missing=distance", "--missing distance needs a method with the parameter --metric; use --missing mean,"),
+    ],
+)
+def test_errors_of_pca_name_a_method_with_a_metric(messy, capsys, option, message):
+    try:
+        assert embed(messy, "--method", "pca", option, "--out", messy.with_suffix(".out.csv")) == 2
+    except SystemExit as exit:
+        assert exit.code == 2
+    error = one_line_error(capsys)
+    assert message in error and "or --method classicalmds" in error
+    assert embed(messy, "--method", "classicalmds", option, "--out", messy.with_suffix(".out.csv")) == 0
+
+
 @pytest.mark.parametrize("how", ["median", "drop"])
 def test_a_column_that_dominates_is_named_in_tables_with_gaps(tmp_path, capsys, how):
     rng = np.random.default_rng(0)

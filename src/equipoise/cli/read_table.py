@@ -101,6 +101,11 @@ def _numeric_table(args: argparse.Namespace, source: Dataset, missing: str, metr
     notes = ((f"left out            {left_out}",) if left_out else ()) + dropped
     gaps = describe_gaps(source.X)
     if missing == "distance":
+        if metric is None:
+            raise ValueError(
+                "--missing distance needs a method with the parameter --metric; use --missing mean, median or drop, or"
+                " --method classicalmds"
+            )
         if metric not in ("euclidean", "nan_euclidean"):
             raise ValueError(f"--missing distance needs the metric euclidean, nan_euclidean or mixed, not {metric}")
         _refuse_steps(args, "--missing distance compares the columns as they are")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -213,6 +213,7 @@ class CompiledKernels:
 
     def __init__(self) -> None:
         self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
+        self._edge_tables: dict[tuple[Kernel, float], Table] = {}
 
     def __call__(self, kernel: Kernel) -> _core.Kernel:
         native = kernel.native()
@@ -221,6 +222,16 @@ class CompiledKernels:
         if kernel not in self._tables:
             self._tables[kernel] = kernel_table(kernel)
         return _core.Kernel.tabulated(*self._tables[kernel])
+
+    def edges(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
+        """Return a table of ψ_b and k^b k', in place of log k and k'/k, and the exponent −1 for `native_edges`."""
+        return _core.Kernel.tabulated(*self.edge_table(kernel, b)), -1.0
+
+    def edge_table(self, kernel: Kernel, b: float) -> Table:
+        """Return the table of ψ_b and its slope k^b k', from a cache."""
+        if (kernel, b) not in self._edge_tables:
+            self._edge_tables[kernel, b] = edge_table(kernel, b)
+        return self._edge_tables[kernel, b]
 
 
 def native_edges(
@@ -254,13 +265,18 @@ class StoredEdges:
 
     def __init__(self, n_threads: int, exact: Callable[[int], Engine]):
         self.n_threads = n_threads
-        self._exact = exact
-        self._tables: dict[tuple[Kernel, float], Table] = {}
+        self._make_exact = exact
+        self._compiled = CompiledKernels()
+
+    @cached_property
+    def exact(self) -> Engine:
+        """The engine used for embeddings in float64 and for dense matrices; it keeps its tables."""
+        return self._make_exact(self.n_threads)
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ and E, as `Engine.edges` does."""
         if Y.dtype == np.float64 or not sparse.issparse(A):
-            return self._exact(self.n_threads).edges(Y, A, kernel, b, potential=potential)
+            return self.exact.edges(Y, A, kernel, b, potential=potential)
         native, b = self.native(kernel, b)
         return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
@@ -271,14 +287,12 @@ class StoredEdges:
         targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
         values = entry_values(A).astype(np.float32, copy=False)
         if not _core.edges_to(native, compiled_pattern(A), values, targets, Y, force, self.n_threads):
-            return self._exact(self.n_threads).edges_to(targets, Y, A, kernel, b)
+            return self.exact.edges_to(targets, Y, A, kernel, b)
         return force
 
     def table(self, kernel: Kernel, b: float) -> Table:
         """Return the table of ψ_b and its slope k^b k', from a cache."""
-        if (kernel, b) not in self._tables:
-            self._tables[kernel, b] = edge_table(kernel, b)
-        return self._tables[kernel, b]
+        return self._compiled.edge_table(kernel, b)
 
     def native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return a compiled kernel and an exponent for `native_edges`.
@@ -289,7 +303,7 @@ class StoredEdges:
         native = kernel.native()
         if native is not None and b == -1 and native.rational:
             return native, b
-        return _core.Kernel.tabulated(*self.table(kernel, b)), -1.0
+        return self._compiled.edges(kernel, b)
 
 
 class ForceCheck:
