@@ -26,7 +26,10 @@ HOW = {
     "mean": "filled in by the mean, categories by the most frequent one",
     "median": "filled in by the median, categories by the most frequent one",
 }
+# Why a column is not compared, besides "empty" and "constant".
 UNWEIGHTED = "weight 0"
+LIKE_A_NAME = "differs in nearly every row, like a name"
+NUMBERS_ROWS = "numbers the rows"
 
 
 @tagged("mixed.gower.Gower")
@@ -148,9 +151,9 @@ def reason_to_leave_out(column: Column, weight: float | None = None) -> str:
     if weight is not None or len(present) < FEW_ROWS:
         return ""
     if column.kind == "category" and len(column.levels) > NAMES_OF_ROWS * len(present):
-        return "differs in nearly every row, like a name"
+        return LIKE_A_NAME
     if column.kind == "number" and numbers_rows(present):
-        return "numbers the rows"
+        return NUMBERS_ROWS
     return ""
 
 
