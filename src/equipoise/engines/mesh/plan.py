@@ -16,10 +16,9 @@ from scipy import fft
 
 from ... import _core
 from ..._types import Array
-from ...kernels import Kernel
+from ...kernels import Kernel, cached_by_kernel
 from ..cpu import charge_columns
 from ..tables import Table, tabulate
-from .kernel_cache import cached_by_kernel
 
 # Constants of the core that the PyTorch mesh and the Triton kernels share.
 ORDER = _core.MESH_ORDER  # nodes of a spline along an axis: quintic B-splines
