@@ -26,7 +26,7 @@ from .console import Console
 from .data_lines import print_data
 from .geometry_option import as_option
 from .interrupts import describe, exit_code
-from .map_files import class_names
+from .map_files import class_names, require_classes
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
 from .options import add_data, add_verb
@@ -182,6 +182,7 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     if dataset.labels is None:
         return
     try:
+        require_classes(dataset)
         console.print(f"1-NN class error    {one_nn_error(method, class_names(dataset)):.1%} (cross-validated)")
     except ValueError as error:
         console.print(f"1-NN class error    not measured: {error}")

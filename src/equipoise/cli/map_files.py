@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from .. import data
-from .._names import list_names
+from .._names import list_names, quote
+from .._plural import plural
 from .._types import Array, Matrix
 from ..anndata.stored import find_stored_map
 from ..data import Dataset
@@ -165,6 +166,14 @@ def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str
             f"the map {next(name for name in names if names.count(name) > 1)!r} is listed twice; list it once"
         )
     return dict(zip(names, maps, strict=True))
+
+
+def require_classes(dataset: Dataset) -> None:
+    """Raise ValueError if the column of labels has more than 20 distinct values and one of them is in one row only."""
+    sizes = np.unique(dataset.labels, return_counts=True)[1]
+    if len(sizes) > MAX_CLASSES and sizes.min() == 1:
+        size = f"{len(sizes):,} values in {plural(len(dataset.labels), 'row')}"
+        raise ValueError(f"{quote(dataset.label)} has {size}; it does not look like a class")
 
 
 def class_names(dataset: Dataset, *maps: MapFile) -> Any:

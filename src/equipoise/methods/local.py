@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._suggest import did_you_mean
 from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities import locally_linear as lle
@@ -104,8 +105,10 @@ class LLE(ClassicalEmbedding):
         if not is_positive(self.reg):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
         check_feature_kernel(self.kernel, self.gamma)
-        if self.variant not in VARIANTS:
-            raise ValueError(f"unknown variant {self.variant!r}; choose from {', '.join(VARIANTS)}")
+        if not (isinstance(self.variant, str) and self.variant in VARIANTS):
+            known = f"choose from {', '.join(VARIANTS)}"
+            advice = did_you_mean(self.variant, VARIANTS, known) if isinstance(self.variant, str) else known
+            raise ValueError(f"unknown variant {self.variant!r}; {advice}")
         if self.variant != "standard" and not is_linear(self.kernel):
             raise ValueError(f'variant={self.variant!r} needs kernel="linear"')
 
