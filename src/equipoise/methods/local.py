@@ -31,7 +31,7 @@ from ..inputs import Input, make_input
 from ..inputs.make import check_affinity_name
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..linalg.laplacian import normalized_laplacian
-from ..memory import require_memory_for_pairs
+from ..memory import DISTANCE_PAIR, EIGEN_PAIR, require_memory_for_pairs
 from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
@@ -121,7 +121,9 @@ class LLE(ClassicalEmbedding):
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         if data.coordinates is None or not is_radial(self.kernel):
-            require_memory_for_pairs(data.n, 32.0, "LLE with a kernel", 'use fewer rows, or kernel="rbf" and a table')
+            require_memory_for_pairs(
+                data.n, EIGEN_PAIR, "LLE with a kernel", 'use fewer rows, or kernel="rbf" and a table'
+            )
         stage("weights")
         features = FeatureKernel(data, self.kernel, self.gamma)
         self.weights_, recall = feature_weights(features, self._k, float(self.reg), self._n_threads())
@@ -185,7 +187,9 @@ class LLE(ClassicalEmbedding):
     def _require_memory_for_pairs(data: Input) -> None:
         """Raise MemoryError if weights come from the distances of all pairs and these do not fit into memory."""
         if data.coordinates is None:
-            require_memory_for_pairs(data.n, 16.0, "LLE", "use fewer rows or a table of coordinates")  # d and d²
+            require_memory_for_pairs(
+                data.n, DISTANCE_PAIR, "LLE", "use fewer rows or a table of coordinates"
+            )  # d and d²
 
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
         """Return the weights W of the fitted points, or of the new `rows` if `rows` is not None."""
