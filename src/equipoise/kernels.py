@@ -12,10 +12,9 @@ Formulas are written against the array API namespace of d2, so that they accept 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, wraps
-from typing import Any, ClassVar, TypeVar, cast
+from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import curve_fit
@@ -25,7 +24,6 @@ from ._tags import tagged
 from ._types import Array
 from .arrays.namespace import array_namespace, at_least, require
 
-F = TypeVar("F", bound=Callable[..., Any])
 TINY = 1e-30  # lower bound of d2 where a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
 
@@ -398,37 +396,3 @@ def _check_parameters(kernel: Kernel, *names: str) -> None:
         valid = False
     if not valid:
         raise ValueError(f"the length scale of {kernel!r} is not between 1e-100 and 1e100; use less extreme parameters")
-
-
-def cached_by_kernel(maxsize: int) -> Callable[[F], F]:
-    """Return a decorator like `lru_cache` for functions whose first argument is a kernel.
-
-    A user-defined kernel whose attributes have changed, but not its hash, is another kernel.
-    """
-
-    def decorate(function: F) -> F:
-        @lru_cache(maxsize)
-        def cached(_: Any, *args: Any) -> Any:
-            return function(*args)
-
-        @wraps(function)
-        def call(kernel: Kernel, *args: Any) -> Any:
-            return cached(_attributes(kernel), kernel, *args)
-
-        vars(call)["cache_clear"] = cached.cache_clear
-        return cast(F, call)
-
-    return decorate
-
-
-def _attributes(value: Any) -> Any:
-    """Return a hashable object that differs if an attribute of a kernel does."""
-    if isinstance(value, Kernel):
-        return tuple((name, _attributes(item)) for name, item in sorted(vars(value).items()))
-    if isinstance(value, np.ndarray):
-        return value.shape, value.dtype.str, value.tobytes()
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value

@@ -16,8 +16,8 @@ from scipy import fft
 
 from ... import _core
 from ..._types import Array
-from ...kernels import Kernel, cached_by_kernel
-from ..cpu import charge_columns
+from ...kernels import Kernel
+from ..cpu import cached_by_kernel, charge_columns
 from ..tables import Table, tabulate
 
 # Constants of the core that the PyTorch mesh and the Triton kernels share.

@@ -16,8 +16,8 @@ from ... import _core
 from ..._types import Array
 from ...arrays.csr import run_on_threads
 from ...geometry import HyperbolicPairs
-from ...kernels import Kernel, cached_by_kernel
-from ..cpu import charge_columns
+from ...kernels import Kernel
+from ..cpu import cached_by_kernel, charge_columns
 from ..tables import Table, tabulate
 from .plan import CLUMP, ORDER, PADDING, RADIUS, SPLINE, mesh_width, near_radius, needs_float64, split, step_up
 from .torus_mesh import AFTER, BEFORE, fold, symbol, unfold

@@ -11,7 +11,8 @@ from scipy import fft
 from ... import _core
 from ..._types import Array
 from ...geometry import Torus
-from ...kernels import Kernel, cached_by_kernel
+from ...kernels import Kernel
+from ..cpu import cached_by_kernel
 from .plan import ORDER, PADDING, SPLINE, Plan, Source, cheapest, near_table, needs_float64, plan, split
 
 BEFORE, AFTER = ORDER // 2 - 1, ORDER // 2  # nodes of a spline before and after the cell of a point

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._types import Array
-from ...kernels import Kernel, cached_by_kernel
+from ...kernels import Kernel
+from ..cpu import cached_by_kernel
 from ..mesh.plan import Plan, cheapest, kink_radius, mesh_size, mesh_width, needs_float64, rungs_of, span_of
 
 # Maximum number of nodes of a mesh. Beyond it, the FFT of the padded mesh would fill the memory, and direct sums are
