@@ -69,3 +69,10 @@ def test_exact_is_pickled_without_its_tables(rng):
     copy = pickle.loads(pickle.dumps(engine))
     assert copy.n_threads == 3
     assert_array_equal(copy.field(Y, kernel).gradient, expected.gradient)
+
+
+def test_a_new_mesh_uses_the_changed_parameters_of_a_kernel(rng):
+    kernel, Y = Widening(1.0), 3 * rng.standard_normal((400, 2)).astype(np.float32)
+    for kernel.length in (1.0, 3.0, 0.45):
+        force = make_engine("grid", 1, 1e-3).field(Y, kernel).gradient
+        assert relative_error(force, Reference().field(Y, kernel).gradient) < 1e-3

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property, lru_cache, wraps
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,7 @@ from ..kernels import Kernel
 from .base import Engine, PlannedStep, PointSums, StepPlan
 from .tables import Table, edge_table, kernel_table
 
+F = TypeVar("F", bound=Callable[..., Any])
 CHECKED = 128  # points checked, at least
 PAIRS = 2**20  # pairs of a checked point and any point; on small embeddings more points are checked, up to this number
 FEW = 32  # forces are uneven if the largest 1/32 of those checked make up more than half of the sum of squares
@@ -346,3 +347,37 @@ class ForceCheck:
 def checked_points(n: int) -> Array:
     """Return the indices of the points, out of n, at which the force is checked."""
     return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
+
+
+def cached_by_kernel(maxsize: int) -> Callable[[F], F]:
+    """Return a decorator like `lru_cache` for functions whose first argument is a kernel.
+
+    A user-defined kernel whose attributes have changed, but not its hash, is another kernel.
+    """
+
+    def decorate(function: F) -> F:
+        @lru_cache(maxsize)
+        def cached(_: Any, *args: Any) -> Any:
+            return function(*args)
+
+        @wraps(function)
+        def call(kernel: Kernel, *args: Any) -> Any:
+            return cached(_attributes(kernel), kernel, *args)
+
+        vars(call)["cache_clear"] = cached.cache_clear
+        return cast(F, call)
+
+    return decorate
+
+
+def _attributes(value: Any) -> Any:
+    """Return a hashable object that differs if an attribute of a kernel does."""
+    if isinstance(value, Kernel):
+        return tuple((name, _attributes(item)) for name, item in sorted(vars(value).items()))
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
