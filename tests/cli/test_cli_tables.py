@@ -146,7 +146,9 @@ def addresses(tmp_path_factory):
 def test_postcodes_are_categories_and_copied_as_written(addresses, tmp_path, capsys):
     out, again = tmp_path / "map.csv", tmp_path / "again.csv"
     assert embed(addresses, "--metric", "mixed", "--keep", "postcode", *BRIEF, "--out", out) == 0
-    assert "compared            2 numbers, 1 category" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "compared            2 numbers, 1 category\nnumbers             '" in text
+    assert "category            'postcode'\n" in text
     header, rows = read_csv(out)
     codes = [row[header.index("postcode")] for row in rows]
     assert codes == [POSTCODES[i % 4] for i in range(N)]

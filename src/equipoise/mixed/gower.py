@@ -166,10 +166,14 @@ def _reasons(left_out: dict[str, str]) -> str:
 
 
 def _summary(columns: Sequence[Column], left_out: dict[str, str], settings: Mixed) -> str:
-    """Return in words which columns are compared, which are left out, and how many values are missing."""
+    """Return in words which columns are compared, by kind, which are left out, and how many values are missing."""
     counts = {kind: sum(column.kind == kind for column in columns) for kind in WORDS}
     parts = [plural(count, *WORDS[kind]) for kind, count in counts.items() if count]
     lines = [f"compared: {', '.join(parts)}"]
+    for kind, count in counts.items():
+        if count:
+            names = list_names(column.name for column in columns if column.kind == kind)
+            lines.append(f"{WORDS[kind][count > 1]}: {names}")
     if left_out:
         lines.append(f"left out: {_reasons(left_out)}")
     if missing := describe_gaps(np.column_stack([column.values for column in columns])):
