@@ -49,8 +49,9 @@ def page(args: argparse.Namespace, where: dict[str, Any], found: list[Any]) -> l
         f"`TSNE(perplexity=10, n_iter={rank_kills.ITERATIONS})` of {rank_kills.ROWS:,} rows and {rank_kills.COLUMNS}"
         f" columns over {rank_kills.RANKS} gloo ranks, started by `equipoise embed --ranks {rank_kills.RANKS}`.",
         "The rank and the moment are random, from the start of the command to nearly the end of an undisturbed run.",
-        "The stage is the one that the error names; unknown, if the rank was killed before it had connected. Processes",
-        "that remain are those the command had started, and all whose command line names the files of the trial.",
+        "The stage is the one that the error names; unknown, if the rank was killed before it had connected, or",
+        "between stages. Processes that remain are those the command had started, and all whose command line names the",
+        "files of the trial.",
     ]
 
 

@@ -65,6 +65,19 @@ def test_the_stub_exports_what_it_imports_and_every_name_exists(name):
         assert getattr(module, public) is not None
 
 
+def test_submodules_are_listed():
+    assert {"data", "methods", "studio", "SNE"} <= set(dir(eq))
+    assert not {"_core", "_lazy", "__main__"} & set(dir(eq)) - vars(eq).keys()
+
+
+def test_a_missing_stub_raises(package):
+    Path(package.__file__).with_suffix(".pyi").unlink()
+    with pytest.raises(
+        ImportError, match=r"the stub __init__\.pyi of small_package\.inner is missing .* package the \.pyi"
+    ):
+        importlib.reload(package)
+
+
 def test_functions_with_the_name_of_a_submodule_are_functions():
     assert eq.evaluate is sys.modules["equipoise.evaluate"].evaluate
     assert eq.data.read is sys.modules["equipoise.data.read"].read

@@ -66,12 +66,12 @@ def test_import_loads_no_heavy_package():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-@needs("README.md")
 def test_package_is_pickled_by_name():
     """Ray, Spark and Dask pickle the modules that a function uses."""
     assert pickle.loads(pickle.dumps(equipoise)) is equipoise
 
 
+@needs("README.md")
 def test_readme_shows_the_two_commands():
     blocks = re.findall(r"```sh\n(.*?)\n```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert tuple(block for block in blocks if block.startswith("pip install")) == COMMANDS

@@ -2,6 +2,8 @@
 
 The stub `__init__.pyi` of such a package contains its imports, for readers and type checkers; `__init__.py` passes them
 to `import_lazily`. A program that uses one method then waits only for the modules of that method.
+
+The package `lazy-loader` reads stubs too, but with it a submodule hides the public function of the same name.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -42,7 +45,8 @@ class LazyPackage(ModuleType):
         return import_module, (self.__name__,)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._origins})
+        submodules = {module.name for module in iter_modules(self.__path__) if not module.name.startswith("_")}
+        return sorted({*super().__dir__(), *self._origins, *submodules})
 
 
 def import_lazily(package: str) -> list[str]:
@@ -50,7 +54,12 @@ def import_lazily(package: str) -> list[str]:
     module = sys.modules[package]
     file = module.__file__
     assert file is not None
-    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    path = Path(file).with_suffix(".pyi")
+    if not path.exists():
+        raise ImportError(
+            f"the stub {path.name} of {package} is missing from {path.parent}; package the .pyi files too"
+        )
+    stub = ast.parse(path.read_text(encoding="utf-8"))
     origins = {
         alias.asname or alias.name: resolve_name("." * node.level + (node.module or ""), package)
         for node in stub.body

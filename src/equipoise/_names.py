@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from ._suggest import closest
 
 NAMES = 8  # names listed in a message; chosen
-SHOWN = 40  # characters of a name or a cell in a message; chosen
+MAX_CHARACTERS = 40  # characters of a name or a cell in a message; chosen
 
 
 def quote(text: str) -> str:
     """Return a name or a cell in quotes, truncated if it is long."""
-    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
+    return repr(text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "…")
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -93,6 +93,12 @@ def host_memory(n: int, D: int, d: int, k: int, engine: str, metric: Any, *, kl:
     return need.peak - (GPU_OVERHEAD if engine == "torch" else OVERHEAD)
 
 
+# Bytes per pair of points of a method that solves for eigenvectors of all pairs: four matrices (n, n) in float64, which
+# are the distances, a copy or their transpose, their squares, and the Gram matrix; derived.
+EIGEN_PAIR = 32.0
+DISTANCE_PAIR = 16.0  # the same of a method that needs distances and their squares
+
+
 def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice: str) -> None:
     """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
     what = f"{method} compares all pairs of {n:,} points, which"

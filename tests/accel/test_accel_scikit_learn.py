@@ -123,7 +123,7 @@ def test_pipelines_data_frames_and_set_output_work(on):
 REASONS = [
     (
         manifold.LocallyLinearEmbedding(method="ltsa", n_neighbors=3),
-        "method='ltsa' needs more than 3 neighbours or 3 columns",
+        "method='ltsa' needs at least 4 neighbours, got 3",
     ),
     (manifold.Isomap(n_neighbors=None, radius=2.0), "radius=2.0 has no counterpart"),
     (manifold.Isomap(p=3), "p=3 has no counterpart"),

@@ -88,6 +88,8 @@ def test_sparse_tables_give_the_map_of_dense_ones(variant):
     ("method", "A", "message"),
     [
         (eq.LLE(variant="laplacian"), X, "unknown variant 'laplacian'; choose from standard, modified, hessian, ltsa"),
+        (eq.LLE(variant="hesian"), X, "unknown variant 'hesian'; did you mean hessian?"),
+        (eq.LLE(variant=np.array(["ltsa", "standard"])), X, "unknown variant array(['ltsa', 'standard']"),
         (eq.LLE(variant="ltsa", kernel="rbf"), X, "variant='ltsa' needs kernel=\"linear\""),
         (eq.LLE(variant="ltsa", metric="precomputed"), cdist(X, X), "variant='ltsa' needs a table (n, D)"),
         (eq.LLE(6, variant="ltsa", n_neighbors=20), X, "n_components=6 is too large for variant='ltsa' and 5 columns"),
@@ -104,11 +106,21 @@ def test_invalid_variants_raise(method, A, message):
 
 
 @pytest.mark.parametrize("variant", [variant for variant in VARIANTS if variant != "standard"])
-def test_the_smallest_neighborhood_determine_a_map(variant):
+def test_smallest_neighborhoods_determine_a_map(variant):
     k = smallest_neighborhood(variant, 2)
-    M = variant_matrix(variant, X, nearest_neighbors(X, k).indices, 2, 1e-3)
+    near = nearest_neighbors(X, k).indices
+    M = variant_matrix(variant, X, near, 2, 1e-3)
     assert M.nnz and np.isfinite(M.data).all()
     assert abs(M).max() > 1e-6
+    if variant != "modified":
+        ranks = [rank_of_one_neighborhood(variant, size) for size in (k - 1, k)]
+        assert ranks == {"hessian": [2, 3], "ltsa": [0, 1]}[variant]  # three second derivatives in the plane
+
+
+def rank_of_one_neighborhood(variant, size):
+    """Return the rank of M if every point has the same neighbourhood, in a map of the plane."""
+    M = variant_matrix(variant, X[:size], np.tile(np.arange(size), (size, 1)), 2, 1e-3)
+    return np.linalg.matrix_rank(M.toarray(), tol=1e-8)
 
 
 def test_the_memory_of_the_forms_is_checked(monkeypatch):

@@ -87,6 +87,27 @@ def test_keep_copies_embedded_columns_into_the_map(write, tmp_path, names, kept)
     assert main(words) == 0 and read_csv(tmp_path / "new.csv")[0] == header
 
 
+@pytest.mark.parametrize("form", ["{:02}.08.2020", "08/{:02}/2020", "{:02}.08.20 12:30", "2020/08/{:02}"])
+def test_hint_on_dates_in_another_form_and_error_for_new_rows(write, tmp_path, capsys, form):
+    days = [form.format(i % 28 + 1) for i in range(40)]
+    words = ("--metric", "mixed", "--method", "classicalmds", "--out", tmp_path / "map.csv")
+    assert embed(write(a=X[:, 0], day=days), *words) == 0
+    assert (
+        f"hint                column 'day' is read as text, because cells such as {days[0]!r} are not read as dates;"
+        " write dates as year-month-day, such as 2020-08-18\n"
+    ) in capsys.readouterr().out
+    model = tmp_path / "t.eq"
+    iso = [f"2020-08-{i % 28 + 1:02}" for i in range(40)]
+    assert embed(write(a=X[:, 0], day=iso), *words, "--save", model) == 0
+    assert "hint  " not in capsys.readouterr().out
+    path = write(a=X[:, 0], day=[iso[0], *days[1:]])
+    assert main(["transform", str(model), str(path), "--out", str(tmp_path / "new.csv")]) == 2
+    assert (
+        f"column 'day' contains categories, such as {days[1]!r}, but contained dates when the method was fitted; write"
+        " dates as year-month-day, such as 2020-08-18"
+    ) in one_line_error(capsys)
+
+
 def test_keep_of_unknown_columns_raises(write, capsys, tmp_path):
     assert embed(write(alpha=X[:, 0], beta=X[:, 1]), "--keep", "alpa") == 2
     assert "t.csv: no column is named 'alpa'; did you mean 'alpha'?" in one_line_error(capsys)

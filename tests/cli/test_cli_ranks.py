@@ -54,6 +54,18 @@ def test_maps_have_the_same_bytes_for_any_number_of_ranks(tmp_path, table, capfd
     assert np.load(tmp_path / "1.npy").shape == (1797, 2)
 
 
+@pytest.mark.parametrize(("given", "used"), [(None, "auto"), ("gloo", "gloo")])
+def test_ranks_on_gpus_use_the_backend_of_the_environment(tmp_path, table, monkeypatch, given, used):
+    started = []
+    monkeypatch.setattr("equipoise.cli.embed_ranks.choose_device", lambda engine, device: ("torch", "cuda"))
+    monkeypatch.setattr("equipoise.cli.embed_ranks.run_ranks", lambda *_, variables, **__: started.append(variables))
+    monkeypatch.delenv("EQUIPOISE_BACKEND", raising=False)
+    if given is not None:
+        monkeypatch.setenv("EQUIPOISE_BACKEND", given)
+    assert embed(table, "--ranks", 2, *SMALL, "--out", tmp_path / "map.npy") == 0
+    assert started == [{"EQUIPOISE_BACKEND": used}]
+
+
 def test_bundled_data_principal_components_and_plots(tmp_path, capfd):
     arguments = ("--n-iter", 60, "--pca", 20, "--method", "umap", "--out", tmp_path)
     assert embed("digits", "--ranks", 2, *arguments) == 0

@@ -146,7 +146,9 @@ def addresses(tmp_path_factory):
 def test_postcodes_are_categories_and_copied_as_written(addresses, tmp_path, capsys):
     out, again = tmp_path / "map.csv", tmp_path / "again.csv"
     assert embed(addresses, "--metric", "mixed", "--keep", "postcode", *BRIEF, "--out", out) == 0
-    assert "compared            2 numbers, 1 category" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "compared            2 numbers, 1 category\nnumbers             '" in text
+    assert "category            'postcode'\n" in text
     header, rows = read_csv(out)
     codes = [row[header.index("postcode")] for row in rows]
     assert codes == [POSTCODES[i % 4] for i in range(N)]
@@ -236,6 +238,26 @@ def test_errors_name_the_option(messy, capsys, options, message):
     except SystemExit as exit:
         assert exit.code == 2
     assert message in one_line_error(capsys)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (
+            "--metric=mixed",
+            "pca has no parameter metric; it needs numbers without gaps: use --exclude and --missing, or",
+        ),
+        ("--missing=distance", "--missing distance needs a method with the parameter --metric; use --missing mean,"),
+    ],
+)
+def test_errors_of_pca_name_a_method_with_a_metric(messy, capsys, option, message):
+    try:
+        assert embed(messy, "--method", "pca", option, "--out", messy.with_suffix(".out.csv")) == 2
+    except SystemExit as exit:
+        assert exit.code == 2
+    error = one_line_error(capsys)
+    assert message in error and "or --method classicalmds" in error
+    assert embed(messy, "--method", "classicalmds", option, "--out", messy.with_suffix(".out.csv")) == 0
 
 
 @pytest.mark.parametrize("how", ["median", "drop"])

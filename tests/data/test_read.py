@@ -327,7 +327,7 @@ print(data.read("-", id="name").X.sum())
         ("a,b\n1,2\n\n3,\n", "line 4, column 'b': missing value.*fill it in, drop the row, or exclude the column"),
         (
             "a,b\n,2\n1,NA\n3,\n,-\n",
-            r"line 2, column 'a': missing value \(''\), as at line 3, column 'b' and line 4, column 'b' \(5 values"
+            r"line 2, column 'a': missing value \(''\), also at line 3, column 'b' and line 4, column 'b' \(5 in all,"
             r" in 4 rows and 2 columns\); fill them in, drop the rows, or exclude the columns by selecting others",
         ),
         ("a,b\n1,2\nNA,3\n", "line 3, column 'a': missing value \\('NA'\\)"),
@@ -374,7 +374,7 @@ def test_errors_name_the_line_across_blocks(monkeypatch):
     text = "a,b\n" + "1,2\n" * 5000
     assert_read_raises(text + "1,x\n", "line 5002, column 'b': 'x' is not a number")
     assert_read_raises(text.encode() + b"1,\xff\n", "line 5002, character 3: the byte 0xff")
-    assert_read_raises("a,b\n1,2\n" + "1,\n" * 20, r"line 3, column 'b'.*\(at least \d+ values in \d+ rows and 1 col")
+    assert_read_raises("a,b\n1,2\n" + "1,\n" * 20, r"line 3, column 'b'.*\(at least \d+ in all, in \d+ rows and 1 col")
     assert_read_raises("a,b\n" + "1,\n" * 20 + "1,5\n", "column 'b' was not .* empty before line 22.* value is '5'")
 
 

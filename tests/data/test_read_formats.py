@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from contextlib import suppress
 
@@ -17,6 +18,7 @@ from support.read_cases import KINDS, NAMES, X, assert_read_raises
 from equipoise import data
 from equipoise.arrays import blocks
 from equipoise.data.read import annotated as annotated_module
+from equipoise.data.read.finite import check_numbers
 
 # NPY and NPZ
 
@@ -55,7 +57,7 @@ def test_npz_uses_the_only_table_or_the_one_named_X(tmp_path):
         (np.where(np.arange(8).reshape(4, 2) == 5, np.nan, 1.0), "row 2, column 1: missing value"),
         (
             np.where(np.arange(8).reshape(4, 2) > 3, np.nan, 1.0),
-            r"row 2, column 0: missing value \(NaN\), as at row 2, column 1 and row 3, column 0 \(4 values in 2"
+            r"row 2, column 0: missing value \(NaN\), also at row 2, column 1 and row 3, column 0 \(4 in all, in 2"
             r" rows and 2 columns\); fill them in",
         ),
         (np.where(np.arange(8).reshape(4, 2) == 3, -np.inf, 1.0), "row 1, column 1: infinite value"),
@@ -64,6 +66,22 @@ def test_npz_uses_the_only_table_or_the_one_named_X(tmp_path):
 def test_invalid_arrays_raise(tmp_path, array, match):
     np.save(tmp_path / "t.npy", array)
     assert_read_raises(tmp_path / "t.npy", match)
+
+
+def test_missing_values_are_counted_block_by_block():
+    """The peak of memory does not grow with the number of missing values."""
+    X = np.full((2_000_000, 2), np.nan, dtype=np.float32)
+    X[0] = 1
+    X[5, 0] = np.inf  # another fault, which is not counted
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            ValueError, match=r"row 1, column 0.*also at row 1, column 1 and row 2, column 0 \(3,999,997"
+        ):
+            check_numbers(X, "t")
+        assert tracemalloc.get_traced_memory()[1] < 2 * X.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 class Trap:

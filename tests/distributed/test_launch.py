@@ -138,6 +138,8 @@ def test_execute_names_the_stage_of_an_error():
     assert execute(divide, [2], 10) == 0.5
     with pytest.raises(RankError, match='failed in "division": ZeroDivisionError: division by zero'):
         execute(divide, [0], 10)
+    with pytest.raises(RankError, match='failed in "unknown": ZeroDivisionError: division by zero'):
+        execute(lambda group: 1 / 0, [], 10)
 
 
 def test_ports_are_free():

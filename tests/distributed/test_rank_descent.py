@@ -1,14 +1,17 @@
 """Descent over ranks: the same bytes for any number of them, and the forces of the engines of one process."""
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.shared_problems import fit_over_ranks, rank_parts
-from support.thread_ranks import run_ranks
+from support.thread_ranks import ThreadGroup, run_ranks
 
 import equipoise as eq
 from equipoise import _core
 from equipoise.arrays.csr import make_csr, with_values
+from equipoise.distributed import fit
 from equipoise.distributed.partition import Partition
 from equipoise.distributed.rank_problem import SharedCheckpoints, shared_geometry
 from equipoise.distributed.rank_spectral import eigenmap
@@ -250,6 +253,26 @@ def interrupt_at_50(iteration, loss, Y):
     assert len(Y) == N
     if iteration >= 50:
         raise KeyboardInterrupt
+
+
+def test_a_fit_names_its_stages(X, monkeypatch):
+    stages, share = [], ThreadGroup._share
+
+    def noted(group, value):
+        if group.rank == 0:
+            stages.append(group.current_stage)
+        return share(group, value)
+
+    def compare_arguments(group):
+        result = fit(eq.TSNE(perplexity=5, n_iter=2, init="random", random_state=0, engine="grid"), X, group=group)
+        return result.gather()
+
+    monkeypatch.setattr(ThreadGroup, "_share", noted)
+    run_ranks(2, compare_arguments)
+    assert [name for name, _ in groupby(stages)] == [
+        *("compare_arguments", "opening the table", "neighbours", "affinities", "initial map", "descent"),
+        "gathering the map",
+    ]
 
 
 def test_callback_on_rank_0_sees_the_whole_map_and_stops_all_ranks(X):

@@ -1,5 +1,7 @@
 """Descent over ranks in PyTorch: the same bytes for any number of them, and the forces of one process."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,7 +14,7 @@ from equipoise.distributed import RankError, fit
 from equipoise.distributed import run_ranks as run_processes
 from equipoise.distributed.neighbors import Resources, find_neighbors
 from equipoise.distributed.partition import Partition
-from equipoise.distributed.rank_gpu import choose_backend
+from equipoise.distributed.rank_gpu import choose_backend, warn_of_shared_gpus
 from equipoise.distributed.rank_problem import SharedCheckpoints
 from equipoise.distributed.row_sources import open_rows
 from equipoise.distributed.shared_map import SharedMap
@@ -244,6 +246,60 @@ def test_choice_of_the_backend():
     ):
         with pytest.raises(RuntimeError, match=message):
             choose_backend("nccl", gpus, hosts, has_nccl)
+
+
+def test_ranks_that_share_one_of_several_gpus_are_told():
+    hosts = "a", "a", "b"
+    message = r"ranks 0, 1 share one GPU on a, so messages pass through gloo; set LOCAL_RANK, or start at most one rank"
+    with pytest.warns(UserWarning, match=message) as caught:
+        warn_of_shared_gpus(["a 0", "a 0", "b 0"], [2, 2, 1], hosts)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_shared_gpus(["a 0", "a 0", "b 0"], [1, 1, 1], hosts)  # there is no other GPU
+        warn_of_shared_gpus(["a 0", "a 1", "b 0"], [2, 2, 1], hosts)
+        warn_of_shared_gpus(["a 0", "a 0", None], [2, 2, 0], hosts)  # rank 2 has no GPU anyway
+        warn_of_shared_gpus([None] * 3, [0] * 3, hosts)
+
+
+@pytest.mark.parametrize(("backend", "given"), [("auto", None), ("auto", ""), ("nccl", "nccl"), ("gloo", "gloo")])
+def test_fit_on_gpus_uses_the_backend_of_the_environment(X, monkeypatch, backend, given):
+    class Asked(Exception):
+        pass
+
+    def make_group(timeout, backend):
+        raise Asked(backend)
+
+    monkeypatch.setattr("equipoise.distributed.current.TorchGroup", make_group)
+    monkeypatch.setattr("equipoise.distributed.rank_fit._tensor_device", lambda method: "cuda")
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    monkeypatch.delenv("EQUIPOISE_BACKEND", raising=False)
+    for name, value in (variables | ({} if given is None else {"EQUIPOISE_BACKEND": given})).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Asked, match=f"^{backend}$"):
+        fit(JOINT["t-SNE"], X)
+
+
+def test_tensors_on_the_cpu_do_not_go_to_a_group_of_gpus():
+    from equipoise.distributed.tensor_exchange import TensorExchange
+
+    def work(group):
+        exchange = TensorExchange(group)
+        exchange._gpu_group = GpuGroup()
+        x = torch.arange(6).reshape(3, 2) + group.rank
+        sizes = [[0, 1], [1, 2]][group.rank]  # as many rows to each rank as from it
+        rows = exchange.swap(x[: sum(sizes)].float(), sizes, sizes)
+        return exchange.add(x).tolist(), exchange.minimum(x.float()).tolist(), len(rows)
+
+    class GpuGroup:
+        device = torch.device("cuda", 0)
+
+        def run(self, name, *tensors, **options):
+            raise AssertionError(f"{name} of a tensor on the CPU")
+
+    total = (2 * torch.arange(6) + 1).reshape(3, 2).tolist()
+    smallest = torch.arange(6.0).reshape(3, 2).tolist()
+    assert run_ranks(2, work) == [(total, smallest, 1), (total, smallest, 3)]
 
 
 def test_backend_from_the_environment():

@@ -70,6 +70,7 @@ def test_one_nn_error_uses_fewer_folds_for_small_classes(rng):
     assert one_nn_error(Y, labels) == 0.0  # warnings are errors here: three folds, not ten
 
 
-@pytest.mark.filterwarnings("ignore:The least populated class")
 def test_k_may_be_the_number_of_training_points():
-    assert one_nn_error([[0.0], [1.0], [9.0]], ["a", "a", "b"]) >= 0  # the largest of two folds leaves one point
+    with pytest.warns(UserWarning, match="1 class has a single point, which cannot be classified") as found:
+        error = one_nn_error([[0.0], [1.0], [9.0]], ["a", "a", "b"])  # the largest of two folds leaves one point
+    assert error >= 0 and len(found) == 1

@@ -103,7 +103,12 @@ def test_numbers_with_commas_and_dates_as_text_are_quantities():
             "zip": ["01", "02", "01"],
         }
     )
-    assert eq.Mixed().describe(df).splitlines()[0] == "compared: 1 number, 1 date, 1 category"
+    assert eq.Mixed().describe(df).splitlines()[:4] == [
+        "compared: 1 number, 1 date, 1 category",
+        "number: 'price'",
+        "date: 'day'",
+        "category: 'zip'",
+    ]
     assert distances(df)[0, 1] == 1.0
     assert distances(df)[0, 2] == pytest.approx(4.5 / 10 / 2)
 

@@ -46,7 +46,10 @@ def test_an_unknown_category_differs_from_all_others(table, fitted):
 
 
 def test_new_rows_must_have_the_kind_of_the_fitted_columns(table, fitted):
-    with pytest.raises(ValueError, match="column 'income' contains dates, but contained numbers when"):
+    with pytest.raises(
+        ValueError,
+        match=r"column 'income' contains dates, such as '2024-01-01.*', but contained numbers when .*; write numbers",
+    ):
         fitted.transform(table[:2].assign(income=pd.Timestamp("2024-01-01")))
     unknown = table[:1].assign(size=pd.Categorical(["XL"], ordered=True))
     with pytest.raises(ValueError, match="column 'size' has an order, but contains 'XL'"):

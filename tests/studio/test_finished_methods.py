@@ -101,6 +101,26 @@ def test_errors_say_what_to_do():
         check_memory(np.broadcast_to(0.0, (30_000, 5)), [Recipe("isomap")], 2**30)
 
 
+@pytest.mark.parametrize(
+    ("method", "metric", "bytes_per_pair"),
+    [
+        ("isomap", "auto", 32), ("isomap", "mixed", 32), ("classicalmds", "cosine", 32), ("lle", "mixed", 16),
+        ("classicalmds", "auto", 0), ("lle", "cosine", 0), ("laplacianeigenmaps", "mixed", 0), ("pca", "auto", 0),
+        ("mds", "auto", 0),
+    ],
+)  # fmt: skip
+def test_memory_limit_counts_the_pairs_that_a_method_stores(method, metric, bytes_per_pair):
+    n, GB = 30_000, 2**30
+    table, recipe = np.broadcast_to(0.0, (n, 5)), Recipe(method, metric=metric)
+    pairs = bytes_per_pair * n**2
+    check_memory(table, [recipe], pairs + 2 * GB)
+    if pairs:
+        with pytest.raises(ValueError, match="need about"):
+            check_memory(table, [recipe], pairs)
+        with pytest.raises(ValueError, match="need about"):
+            check_memory(table, [Recipe("pca"), recipe], pairs)
+
+
 def draw(page):
     """Wait for the commands of a page without a browser, and let it draw the last shot."""
     finish(page)

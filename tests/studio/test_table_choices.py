@@ -11,9 +11,10 @@ from equipoise.studio import Recipe, Run, TableChoices
 from equipoise.studio.data_sources import DataSources
 from equipoise.studio.limits import Limits
 from equipoise.studio.page.link import View, from_query, to_query
-from equipoise.studio.page.table_form import read_answer
-from equipoise.studio.preview import end_of_last_row, preview
+from equipoise.studio.page.table_form import TableForm, read_answer
+from equipoise.studio.preview import ROW_NAMES, end_of_last_row, preview
 from equipoise.studio.session.python_source import python_source
+from equipoise.views.column import MAX_CLASSES
 
 GIVEN = {"label": None, "id": None, "exclude": [], "metric": "euclidean", "missing": "error", "standardize": False}
 
@@ -216,3 +217,22 @@ def test_arrays_have_no_names_to_choose(tmp_path):
     np.save(tmp_path / "x.npy", data.load("iris").X)
     found = preview(tmp_path / "x.npy", "x.npy")
     assert (found.columns, found.unlisted, found.rows) == ((), 4, 150)
+
+
+def test_row_numbers_name_rows_and_constants_do_not(tmp_path):
+    rows = "\n".join(f"{i},same name,{i * i % 7}" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"step,name,size\n{rows}\n")
+    found = preview(tmp_path / "t.csv", "t.csv")
+    assert {column.name: column.useless for column in found.columns} == {
+        "step": "numbers the rows", "name": "constant", "size": "",
+    }  # fmt: skip
+    assert (found.choices.id, found.choices.exclude) == ("step", ("name",))
+
+
+def test_form_gets_the_largest_number_of_classes_and_the_kind_of_row_names(tmp_path):
+    pytest.importorskip("bokeh")
+    (tmp_path / "t.csv").write_text(",a\n" + "".join(f"r{i},{i * 0.5}\n" for i in range(30)))
+    form, found = TableForm(), preview(tmp_path / "t.csv", "t.csv")
+    form.show("file:t.csv", "t.csv", found)
+    state = json.loads(form.state.tags[0])
+    assert state["max_classes"] == MAX_CLASSES and state["row_names"] == ROW_NAMES == found.columns[0].kind

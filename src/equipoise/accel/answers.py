@@ -13,7 +13,7 @@ from .answer import Answer
 from .calls import ORIGINAL
 
 
-def first_used(module: str, name: str) -> Callable[..., Any]:
+def import_at_first_call(module: str, name: str) -> Callable[..., Any]:
     """Return a function that calls the function `name` of a module of this package, imported at the first call."""
 
     def call(*args: Any, **settings: Any) -> Any:
@@ -24,12 +24,14 @@ def first_used(module: str, name: str) -> Callable[..., Any]:
 
 def _scikit_learn(module: str, path: str, method: str, answer: str) -> Answer:
     name = f"sklearn.manifold.{path.partition('.')[0]}"
-    return Answer(f"sklearn.manifold.{module}", path, name, f"equipoise.{method}", first_used("scikit_learn", answer))
+    return Answer(
+        f"sklearn.manifold.{module}", path, name, f"equipoise.{method}", import_at_first_call("scikit_learn", answer)
+    )
 
 
 def _umap(method: str, answer: str) -> Answer:
     name = "umap.UMAP" if method == "fit" else f"umap.UMAP.{method}"
-    return Answer("umap.umap_", f"UMAP.{method}", name, "equipoise.UMAP", first_used("umap_learn", answer))
+    return Answer("umap.umap_", f"UMAP.{method}", name, "equipoise.UMAP", import_at_first_call("umap_learn", answer))
 
 
 ORIGINAL_STATE = ("inverse_transform", "update", "__add__", "__sub__", "__mul__")  # need the state of umap-learn's fit
@@ -48,7 +50,7 @@ ANSWERS = (
         "TSNEEmbedding.optimize",
         "openTSNE.TSNEEmbedding.optimize",
         "equipoise.TSNE",
-        first_used("opentsne", "optimize"),
+        import_at_first_call("opentsne", "optimize"),
     ),
-    Answer("pacmap.pacmap", "PaCMAP.fit", "pacmap.PaCMAP", ORIGINAL, first_used("pacmap_library", "fit")),
+    Answer("pacmap.pacmap", "PaCMAP.fit", "pacmap.PaCMAP", ORIGINAL, import_at_first_call("pacmap_library", "fit")),
 )

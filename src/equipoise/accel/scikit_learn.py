@@ -235,8 +235,10 @@ def _variant_of_lle(variant: str, X: Array, k: int, parameters: dict[str, Any]) 
     instead of those of second derivatives, so that it is LTSA, and its "modified" always has the default of `reg`.
     """
     d, n = parameters["n_components"], X.shape[0]
-    if k < smallest_neighborhood(variant, d) or X.shape[1] < d:
-        raise NotAvailable(f"method={variant!r} needs more than {k} neighbours or {X.shape[1]} columns")
+    if k < (fewest := smallest_neighborhood(variant, d)):
+        raise NotAvailable(f"method={variant!r} needs at least {fewest} neighbours, got {k}")
+    if X.shape[1] < d:
+        raise NotAvailable(f"method={variant!r} needs at least {d} columns, got {X.shape[1]}")
     graph = make_input(X, "euclidean").neighbors(k, threads(parameters["n_jobs"]))[0]
     with one_blas_thread():
         name = "ltsa" if variant == "hessian" else variant

@@ -17,7 +17,7 @@ from .._warn import LeftOutWarning, UnfinishedWarning
 from ..arrays.namespace import is_auto
 from ..data import Dataset
 from ..methods import MDS
-from ..methods.result import result
+from ..methods.quality import describe_quality
 from ..optimize.rules import GAP, MAX_ITER
 from ..saving.checkpoint import Checkpoint
 from . import embed_ranks
@@ -26,7 +26,7 @@ from .console import Console
 from .data_lines import print_data
 from .geometry_option import as_option
 from .interrupts import describe, exit_code
-from .map_files import class_names, known_classes, unlabelled
+from .map_files import class_names, known_classes, require_classes, unlabelled
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .option_values import integer
 from .options import add_data, add_verb
@@ -145,7 +145,7 @@ def _result(method: Any) -> str:
     For PCA, classical MDS, Isomap and MDS a more readable measure replaces the loss.
     """
     how = "in closed form" if is_closed_form(method) else f"after {plural(method.n_iter_, 'iteration')}"
-    name, value = result(method)
+    name, value = describe_quality(method)
     return f"{name:<20}{value} {how}"
 
 
@@ -182,6 +182,7 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     if dataset.labels is None:
         return
     try:
+        require_classes(dataset)
         labels = known_classes(dataset)
         how = "; ".join(filter(None, ("cross-validated", unlabelled(labels))))
         console.print(f"1-NN class error    {one_nn_error(method, labels):.1%} ({how})")

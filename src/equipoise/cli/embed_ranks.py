@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace, method: Any, checkpoints: Sequence[Checkpoint]
     for checkpoint in checkpoints:
         checkpoint.check()
     on_gpus = choose_device(method.engine, method.device)[1] == "cuda"
-    variables = {"EQUIPOISE_BACKEND": "auto"} if on_gpus else {}
+    variables = {"EQUIPOISE_BACKEND": os.environ.get("EQUIPOISE_BACKEND") or "auto"} if on_gpus else {}
     run_ranks(FUNCTION, args.ranks, [args.words], variables=variables, interactive=True)
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +18,7 @@ from ..mixed.row_numbers import numbers_rows
 
 SAMPLE = 1000  # cells of a column that are checked
 ADDED = re.compile(r"[,\s%$€£]")  # what people add to numbers: separators of thousands, units
+OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2(\d{4}|\d\d)|\d{4}([./])\d\d?\4\d\d?)([T ]\d\d?:\d\d(:\d\d)?)?")
 SCALE_DEPENDENT = ("euclidean", "sqeuclidean", "l2", "minkowski", "manhattan", "cityblock", "l1", "chebyshev")
 
 
@@ -52,6 +54,19 @@ def hints(dataset: Dataset, metric: object, is_scaled: bool) -> Iterator[str]:
         f"column {quote(dataset.columns[j])} has {fraction:.1%} of the variance, so that the map shows little else;"
         " --standardize gives all columns the same weight"
     )
+
+
+def date_hints(X: Any) -> Iterator[str]:
+    """Yield a sentence for each column of text of an Arrow table whose cells are dates such as 18.08.2020."""
+    for name in X.column_names:
+        if not str(X.schema.field(name).type).endswith("string"):
+            continue
+        cells = [cell for cell in X[name][:SAMPLE].to_pylist() if cell is not None and not is_missing(cell)]
+        if cells and all(OTHER_DATE.fullmatch(cell.strip()) for cell in cells):
+            yield (
+                f"column {quote(name)} is read as text, because cells such as {quote(cells[0])} are not read as dates;"
+                " write dates as year-month-day, such as 2020-08-18"
+            )
 
 
 def _disguised_number(values: Array) -> str | None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import data
-from .._names import list_names
+from .._names import list_names, quote
 from .._plural import plural
 from .._types import Array, Matrix
 from ..anndata.stored import find_stored_map
@@ -181,6 +181,14 @@ def unlabelled(labels: Any) -> str:
     """Return "11 rows without a label left out" for the result of `known_classes`; "" if all rows have one."""
     count = 0 if labels is None else int(np.ma.getmaskarray(labels).sum())
     return f"{plural(count, 'row')} without a label left out" if count else ""
+
+
+def require_classes(dataset: Dataset) -> None:
+    """Raise ValueError if the column of labels has more than 20 distinct values and one of them is in one row only."""
+    sizes = np.unique(dataset.labels, return_counts=True)[1]
+    if len(sizes) > MAX_CLASSES and sizes.min() == 1:
+        size = f"{len(sizes):,} values in {plural(len(dataset.labels), 'row')}"
+        raise ValueError(f"{quote(dataset.label)} has {size}; it does not look like a class")
 
 
 def class_names(dataset: Dataset, *maps: MapFile) -> Any:

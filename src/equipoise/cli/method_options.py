@@ -91,7 +91,7 @@ def make_method(args: argparse.Namespace, given: dict[str, Any]) -> Any:
             f"{args.method} is computed in closed form, without iterations; omit --n-iter (--iterations), or add"
             " --solver flow"
         )
-    method.check_parameters()  # before the data are read, whose errors would hide these
+    method.check_parameters()  # before the data are read, so that errors in the data do not hide these
     return method
 
 

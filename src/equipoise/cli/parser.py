@@ -19,6 +19,10 @@ examples:
 
 Run `equipoise COMMAND --help` for the options and examples of a command."""
 
+NO_METRIC = (
+    "it needs numbers without gaps: use --exclude and --missing, or --method classicalmds, which has --metric mixed"
+)
+
 
 class Help(argparse.RawDescriptionHelpFormatter):
     """A help formatter that does not indent the verbs, because argparse misaligns the help of indented verbs."""
@@ -61,9 +65,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if rest:
         name = foreign_parameter(rest) if hasattr(args, "method") else None
         if name is not None:
-            args.parser.error(
-                f"{args.method} has no parameter {name}; see equipoise {args.verb} --method {args.method} --help"
-            )
+            advice = NO_METRIC if name == "metric" else f"see equipoise {args.verb} --method {args.method} --help"
+            args.parser.error(f"{args.method} has no parameter {name}; {advice}")
         args.parser.reject(rest)
     args.words = list(words)
     return args

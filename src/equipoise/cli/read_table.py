@@ -12,7 +12,7 @@ from ..data.missing import drop_incomplete_rows, fill_values, is_frame_of_column
 from ..data.read.selection import Selection
 from ..mixed import Mixed
 from ..mixed.gaps import describe_gaps
-from .hints import hints
+from .hints import date_hints, hints
 from .options import keep_columns, preparation_steps, read_source
 from .outputs import NOTHING, PageDetails
 from .page_details import page_details
@@ -74,7 +74,8 @@ def read_table(args: argparse.Namespace, metric: Any, for_page: bool = False) ->
         described = Mixed(missing=metric.missing if isinstance(metric, Mixed) else "distance").describe(source.X)
         details = _details(args, source) if for_page else NOTHING
         lines = (*_aligned(described), *notes)
-        return Table(_keep(args, source), Preparation(), metric, source.columns, lines, details=details)
+        advice = tuple(date_hints(source.X)) if is_frame_of_columns(source.X) else ()
+        return Table(_keep(args, source), Preparation(), metric, source.columns, lines, advice, details=details)
     return _numeric_table(args, source, missing, metric, for_page)
 
 
@@ -101,6 +102,11 @@ def _numeric_table(args: argparse.Namespace, source: Dataset, missing: str, metr
     notes = ((f"left out            {left_out}",) if left_out else ()) + dropped
     gaps = describe_gaps(source.X)
     if missing == "distance":
+        if metric is None:
+            raise ValueError(
+                "--missing distance needs a method with the parameter --metric; use --missing mean, median or drop, or"
+                " --method classicalmds"
+            )
         if metric not in ("euclidean", "nan_euclidean"):
             raise ValueError(f"--missing distance needs the metric euclidean, nan_euclidean or mixed, not {metric}")
         _refuse_steps(args, "--missing distance compares the columns as they are")

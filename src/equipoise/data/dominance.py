@@ -1,4 +1,4 @@
-"""Find a column whose variance exceeds that of all others together."""
+"""Find a column that has most of the variance."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ DOMINANT = 0.9  # fraction of the variance in one column; chosen
 
 
 def dominant_column(X: Array) -> tuple[int, float] | None:
-    """Return the index of the column of X (n, D) with more than 90% of the variance, and its fraction; None if none.
+    """Return the index of the column of X (n, D) with most of the variance and its fraction, or None if there is none.
 
-    Missing values (NaN) are ignored.
+    Most is more than 90%. Missing values (NaN) are ignored.
     """
     if X.shape[1] < 2:
         return None

@@ -12,7 +12,9 @@ from .torch_group import TorchGroup
 _group: TorchGroup | None = None  # of this process
 
 
-def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, backend: str | None = None) -> Group:
+def current_group(
+    group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, backend: str | None = None, *, default: str = "gloo"
+) -> Group:
     """Return the group of ranks that this process belongs to.
 
     Parameters
@@ -22,7 +24,9 @@ def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, 
     timeout : float, default=300
         The time limit of a collective in seconds.
     backend : {"auto", "gloo", "nccl"}, optional
-        How ranks communicate, see `TorchGroup`; by default, the environment variable EQUIPOISE_BACKEND, or "gloo".
+        How ranks communicate, see `TorchGroup`; by default, the environment variable EQUIPOISE_BACKEND, or `default`.
+    default : {"auto", "gloo", "nccl"}, default="gloo"
+        The backend if neither `backend` nor EQUIPOISE_BACKEND is set.
 
     Returns
     -------
@@ -48,5 +52,5 @@ def current_group(group: Group | None = None, timeout: float = DEFAULT_TIMEOUT, 
     elif size == 1:
         return SingleProcess(timeout)
     if _group is None or _group.closed:
-        _group = TorchGroup(timeout, backend or os.environ.get("EQUIPOISE_BACKEND") or "gloo")
+        _group = TorchGroup(timeout, backend or os.environ.get("EQUIPOISE_BACKEND") or default)
     return _group

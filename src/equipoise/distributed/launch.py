@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .group import DEFAULT_TIMEOUT, checked_timeout
-from .rank_error import RankError
+from .rank_error import UNKNOWN, RankError
 from .rank_monitor import PATIENCE_SECONDS
 
 POLL_SECONDS = 0.05
@@ -239,8 +239,8 @@ class _Run:
         elif ended.rank and (lines := self._error_output(ended.rank).splitlines()):
             cause += f": {lines[-1]}"
         deadline = time.monotonic() + self._patience
-        stage = "unknown"
-        while time.monotonic() < deadline and stage == "unknown":
+        stage = UNKNOWN
+        while time.monotonic() < deadline and stage == UNKNOWN:
             others = [self._error(rank) for rank in range(len(self._processes)) if rank != ended.rank]
             stage = next((other.stage for other in others if other is not None and other.rank == ended.rank), stage)
             if all(process.poll() is not None for process in self._processes):

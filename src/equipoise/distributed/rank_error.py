@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+UNKNOWN = "unknown"  # the stage of a rank that has named none
+
 
 class RankError(RuntimeError):
     """A rank failed, was killed, or did not answer within the time limit.
@@ -15,7 +17,7 @@ class RankError(RuntimeError):
     host : str
         The name of its machine.
     stage : str
-        What it was doing, see `Group.stage`.
+        What it was doing, see `Group.stage`; "unknown" between stages, or if no other rank knows it.
     cause : str
         The error it raised, or what the other ranks observed.
     """

@@ -89,7 +89,7 @@ def fit(
     >>> result.write("map.zarr")  # doctest: +SKIP
     """
     device = _tensor_device(method)
-    group = current_group(group, backend="auto" if device == "cuda" else None)
+    group = current_group(group, default="auto" if device == "cuda" else "gloo")
     if device == "cuda":
         use_own_gpu(group.rank)
     source = open_rows(data, key=key)
@@ -108,14 +108,16 @@ def fit(
         resources=Resources(plan.n_threads, row_memory, device),
     )  # fmt: skip
     shared = _shared_map(group, found.partition, plan.n_threads, device)
-    loss = made.loss(found, shared, plan.kernel)
+    with group.stage("affinities"):
+        loss = made.loss(found, shared, plan.kernel)
     Y0 = _initial_map(method, plan, found, loss, shared, seed)
     grid = RankGrid(shared, loss.halo, plan.n_threads, method.tol)
     engine = grid if device is None else _torch_engine(grid, shared, device)
-    problem = SharedProblem(
-        loss.objective, shared_geometry(plan.geometry, shared), engine, Y0, plan.schedule, plan.rule, found.recall,
-        shared=shared, ids=found.ids,
-    )  # fmt: skip
+    with group.stage("initial map"):
+        problem = SharedProblem(
+            loss.objective, shared_geometry(plan.geometry, shared), engine, Y0, plan.schedule, plan.rule, found.recall,
+            shared=shared, ids=found.ids,
+        )  # fmt: skip
     problem.optimize(callbacks=method.callbacks)
     if group.rank == 0:
         report_remaining_gain(problem, method.n_iter, method.verbose)

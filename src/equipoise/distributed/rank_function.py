@@ -12,7 +12,7 @@ from typing import Any
 
 from .current import current_group
 from .group import Group, SingleProcess
-from .rank_error import RankError, describe_error
+from .rank_error import UNKNOWN, RankError, describe_error
 
 
 def execute(function: Callable[..., Any], arguments: Sequence[Any], timeout: float) -> Any:
@@ -20,7 +20,7 @@ def execute(function: Callable[..., Any], arguments: Sequence[Any], timeout: flo
     group: Group = SingleProcess(timeout)
     rank = int(os.environ.get("RANK", 0))
     try:
-        with current_group(timeout=timeout) as group, group.stage(getattr(function, "__name__", "function")):
+        with current_group(timeout=timeout) as group, group.stage(UNKNOWN):
             return function(group, *arguments)
     except RankError:
         raise

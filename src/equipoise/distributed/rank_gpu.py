@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from .._warn import warn
 from .rank_error import name_ranks
+
+
+def count_gpus() -> int:
+    """Return the number of GPUs of this machine that PyTorch can use."""
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def own_gpu(rank: int) -> int | None:
@@ -13,9 +21,7 @@ def own_gpu(rank: int) -> int | None:
 
     If there are fewer GPUs, several ranks share one. A launcher may also show each rank a single GPU of its own.
     """
-    import torch
-
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    count = count_gpus()
     return int(os.environ.get("LOCAL_RANK", rank)) % count if count else None
 
 
@@ -65,3 +71,25 @@ def choose_backend(backend: str, gpus: Sequence[str | None], hosts: Sequence[str
     if not has_nccl:
         raise RuntimeError('this build of PyTorch has no NCCL; use backend="gloo"')
     return backend
+
+
+def warn_of_shared_gpus(gpus: Sequence[str | None], counts: Sequence[int], hosts: Sequence[str]) -> None:
+    """Warn if ranks share a GPU of a machine that has several, and only this keeps all ranks from using NCCL.
+
+    Parameters
+    ----------
+    gpus : sequence of str or None
+        The GPU of each rank.
+    counts : sequence of int
+        The number of GPUs of each rank's machine.
+    hosts : sequence of str
+        The host of each rank.
+    """
+    shared = [rank for rank, gpu in enumerate(gpus) if gpus.count(gpu) > 1 and counts[rank] > 1]
+    if None in gpus or not shared:
+        return
+    same = [rank for rank in shared if gpus[rank] == gpus[shared[0]]]
+    warn(
+        f"{name_ranks(same)} share one GPU on {hosts[same[0]]}, so messages pass through gloo; set LOCAL_RANK, or start"
+        " at most one rank for each GPU"
+    )

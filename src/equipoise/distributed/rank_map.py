@@ -38,7 +38,8 @@ class SharedRows:
 
         All ranks must call this method.
         """
-        return in_input_order(self.shared, self.rows, self.ids)
+        with self.shared.group.stage("gathering the map"):
+            return in_input_order(self.shared, self.rows, self.ids)
 
     def write(self, path: str | Path) -> None:
         """Write all positions in blocks of rows as Zarr, Parquet or NPY (see `write_rows`); all ranks must call it."""

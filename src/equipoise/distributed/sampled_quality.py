@@ -78,9 +78,9 @@ def sampled_quality(
     """
     group, own, n = shared.group, shared.partition.own, shared.partition.n
     mine = sample[(sample >= own.start) & (sample < own.stop)]
-    points = _points_of(shared, Y)
     counts = np.zeros(4, np.int64)  # neighbours in common, their squares, equal labels in the map and in the data
     with group.stage("evaluation"):
+        points = _points_of(shared, Y)
         for r in range(most_rounds(group, -(-len(mine) // ROUND_POINTS))):
             at = mine[r * ROUND_POINTS : (r + 1) * ROUND_POINTS]
             in_data, in_map = (

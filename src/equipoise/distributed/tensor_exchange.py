@@ -19,7 +19,7 @@ class TensorExchange:
     Parameters
     ----------
     group : Group
-        If it is a `TorchGroup` over NCCL, tensors are on its device.
+        If it is a `TorchGroup` over NCCL, tensors on its device are sent directly, and those on the CPU as arrays.
     """
 
     def __init__(self, group: Group):
@@ -27,13 +27,17 @@ class TensorExchange:
         self._gpu_group = group if isinstance(group, TorchGroup) and group.device.type == "cuda" else None
         self._alone = group.size == 1 and self._gpu_group is None
 
+    def _direct(self, x: torch.Tensor) -> TorchGroup | None:
+        """Return the group if it sends x itself, which must be on its device, and None if x is sent as an array."""
+        return self._gpu_group if self._gpu_group is not None and x.device == self._gpu_group.device else None
+
     def add(self, x: torch.Tensor) -> torch.Tensor:
         """Return the sum of integers x over all ranks; x may be overwritten."""
         if self._alone:
             return x
-        if self._gpu_group is not None:
+        if (group := self._direct(x)) is not None:
             x = x.contiguous()
-            self._gpu_group.run("all_reduce", x)
+            group.run("all_reduce", x)
             return x
         return torch.from_numpy(self.group.all_reduce(x.cpu().numpy())).to(x.device)
 
@@ -41,9 +45,9 @@ class TensorExchange:
         """Return the minimum of x over all ranks; x may be overwritten."""
         if self._alone:
             return x
-        if self._gpu_group is not None:
+        if (group := self._direct(x)) is not None:
             x = x.contiguous()
-            self._gpu_group.run("all_reduce", x, op=torch.distributed.ReduceOp.MIN)
+            group.run("all_reduce", x, op=torch.distributed.ReduceOp.MIN)
             return x
         return torch.from_numpy(self.group.all_reduce(x.cpu().numpy(), "min")).to(x.device)
 
@@ -62,9 +66,9 @@ class TensorExchange:
         """Send rows (m, d) to the ranks, `sent[r]` of them to rank r, and return those received, in order of ranks."""
         if self._alone:
             return rows
-        if self._gpu_group is not None:
+        if (group := self._direct(rows)) is not None:
             result = rows.new_empty((sum(received), *rows.shape[1:]))
-            self._gpu_group.run("all_to_all_single", result, rows.contiguous(), received, sent)
+            group.run("all_to_all_single", result, rows.contiguous(), received, sent)
             return result
         parts: list[Any] = np.split(rows.cpu().numpy(), np.cumsum(sent)[:-1])
         return torch.from_numpy(np.concatenate(self.group.all_to_all(parts))).to(rows.device)

@@ -21,7 +21,7 @@ from .environment import read_environment
 from .group import DEFAULT_TIMEOUT, Group, checked_timeout, refuse_unequal
 from .message_header import Header
 from .rank_error import RankError, describe_error, name_ranks
-from .rank_gpu import choose_backend, identify_gpu, use_own_gpu
+from .rank_gpu import choose_backend, count_gpus, identify_gpu, use_own_gpu, warn_of_shared_gpus
 from .rank_monitor import RankMonitor
 
 BACKENDS = ("auto", "gloo", "nccl")
@@ -159,8 +159,11 @@ class TorchGroup(Group):
         Return the backend, which for "auto" depends on the GPUs of all ranks.
         """
         host = socket.gethostname()
-        gpu = identify_gpu(self.rank, host) if backend != "gloo" and self._owner else None
-        own = {"host": host, "version": __version__, "byteorder": sys.byteorder, "backend": backend, "gpu": gpu}
+        gpu, count = None, 0
+        if backend != "gloo" and self._owner:
+            gpu, count = identify_gpu(self.rank, host), count_gpus()
+        own: dict[str, Any] = {"host": host, "version": __version__, "byteorder": sys.byteorder}
+        own |= {"backend": backend, "gpu": gpu, "gpus": count}
         store.set(f"hello/{self.rank}", json.dumps(own))
         keys = [f"hello/{rank}" for rank in range(self.size)]
         try:
@@ -183,7 +186,10 @@ class TorchGroup(Group):
         refuse_unequal("backend", [one["backend"] for one in hello], self.hosts)
         if not self._owner:
             return backend
-        return choose_backend(backend, [one["gpu"] for one in hello], self.hosts, self._dist.is_nccl_available())
+        gpus, has_nccl = [one["gpu"] for one in hello], self._dist.is_nccl_available()
+        if self.rank == 0 and backend == "auto" and has_nccl:
+            warn_of_shared_gpus(gpus, [one["gpus"] for one in hello], self.hosts)
+        return choose_backend(backend, gpus, self.hosts, has_nccl)
 
     def _publish(self, failure: RankError) -> None:
         self._monitor.report(failure)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property, lru_cache, wraps
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,7 @@ from ..kernels import Kernel
 from .base import Engine, PlannedStep, PointSums, StepPlan
 from .tables import Table, edge_table, kernel_table
 
+F = TypeVar("F", bound=Callable[..., Any])
 CHECKED = 128  # points checked, at least
 PAIRS = 2**20  # pairs of a checked point and any point; on small embeddings more points are checked, up to this number
 FEW = 32  # forces are uneven if the largest 1/32 of those checked make up more than half of the sum of squares
@@ -213,6 +214,7 @@ class CompiledKernels:
 
     def __init__(self) -> None:
         self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
+        self._edge_tables: dict[tuple[Kernel, float], Table] = {}
 
     def __call__(self, kernel: Kernel) -> _core.Kernel:
         native = kernel.native()
@@ -221,6 +223,16 @@ class CompiledKernels:
         if kernel not in self._tables:
             self._tables[kernel] = kernel_table(kernel)
         return _core.Kernel.tabulated(*self._tables[kernel])
+
+    def edges(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
+        """Return a table of ψ_b and k^b k', in place of log k and k'/k, and the exponent −1 for `native_edges`."""
+        return _core.Kernel.tabulated(*self.edge_table(kernel, b)), -1.0
+
+    def edge_table(self, kernel: Kernel, b: float) -> Table:
+        """Return the table of ψ_b and its slope k^b k', from a cache."""
+        if (kernel, b) not in self._edge_tables:
+            self._edge_tables[kernel, b] = edge_table(kernel, b)
+        return self._edge_tables[kernel, b]
 
 
 def native_edges(
@@ -254,13 +266,18 @@ class StoredEdges:
 
     def __init__(self, n_threads: int, exact: Callable[[int], Engine]):
         self.n_threads = n_threads
-        self._exact = exact
-        self._tables: dict[tuple[Kernel, float], Table] = {}
+        self._make_exact = exact
+        self._compiled = CompiledKernels()
+
+    @cached_property
+    def exact(self) -> Engine:
+        """The engine used for embeddings in float64 and for dense matrices; it keeps its tables."""
+        return self._make_exact(self.n_threads)
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ and E, as `Engine.edges` does."""
         if Y.dtype == np.float64 or not sparse.issparse(A):
-            return self._exact(self.n_threads).edges(Y, A, kernel, b, potential=potential)
+            return self.exact.edges(Y, A, kernel, b, potential=potential)
         native, b = self.native(kernel, b)
         return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
@@ -271,14 +288,12 @@ class StoredEdges:
         targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
         values = entry_values(A).astype(np.float32, copy=False)
         if not _core.edges_to(native, compiled_pattern(A), values, targets, Y, force, self.n_threads):
-            return self._exact(self.n_threads).edges_to(targets, Y, A, kernel, b)
+            return self.exact.edges_to(targets, Y, A, kernel, b)
         return force
 
     def table(self, kernel: Kernel, b: float) -> Table:
         """Return the table of ψ_b and its slope k^b k', from a cache."""
-        if (kernel, b) not in self._tables:
-            self._tables[kernel, b] = edge_table(kernel, b)
-        return self._tables[kernel, b]
+        return self._compiled.edge_table(kernel, b)
 
     def native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return a compiled kernel and an exponent for `native_edges`.
@@ -289,7 +304,7 @@ class StoredEdges:
         native = kernel.native()
         if native is not None and b == -1 and native.rational:
             return native, b
-        return _core.Kernel.tabulated(*self.table(kernel, b)), -1.0
+        return self._compiled.edges(kernel, b)
 
 
 class ForceCheck:
@@ -332,3 +347,37 @@ class ForceCheck:
 def checked_points(n: int) -> Array:
     """Return the indices of the points, out of n, at which the force is checked."""
     return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
+
+
+def cached_by_kernel(maxsize: int) -> Callable[[F], F]:
+    """Return a decorator like `lru_cache` for functions whose first argument is a kernel.
+
+    A user-defined kernel whose attributes have changed, but not its hash, is another kernel.
+    """
+
+    def decorate(function: F) -> F:
+        @lru_cache(maxsize)
+        def cached(_: Any, *args: Any) -> Any:
+            return function(*args)
+
+        @wraps(function)
+        def call(kernel: Kernel, *args: Any) -> Any:
+            return cached(_attributes(kernel), kernel, *args)
+
+        vars(call)["cache_clear"] = cached.cache_clear
+        return cast(F, call)
+
+    return decorate
+
+
+def _attributes(value: Any) -> Any:
+    """Return a hashable object that differs if an attribute of a kernel does."""
+    if isinstance(value, Kernel):
+        return tuple((name, _attributes(item)) for name, item in sorted(vars(value).items()))
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value

@@ -114,7 +114,7 @@ class CurvedEdges(StoredEdges):
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         if Y.dtype == np.float64 or not sparse.issparse(A):
-            return self._exact(self.n_threads).edges(Y, A, kernel, b, potential=potential)
+            return self.exact.edges(Y, A, kernel, b, potential=potential)
         native, b = self.native(kernel, b)
         Y = np.ascontiguousarray(Y)
         return CurvedSums(self._space, native, self.n_threads).edges(Y, Y, A, b, potential=potential)
@@ -126,7 +126,7 @@ class CurvedEdges(StoredEdges):
 
     def tabulated(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return a table of ψ_b and k^b k' as a compiled kernel, and the exponent −1 with which to use it."""
-        return _core.Kernel.tabulated(*self.table(self.pairs.radial(kernel), b)), -1.0
+        return self._compiled.edges(self.pairs.radial(kernel), b)
 
     def native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         return self.tabulated(kernel, b) if self._space.hyperbolic else super().native(kernel, b)

@@ -6,6 +6,7 @@ The sums take O(n²) time and O(n) memory in addition to the weights of the edge
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,8 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..kernels import Kernel
 from .base import Field, Traits
-from .cpu import CpuEngine, charge_columns, native_edges
+from .cpu import CompiledKernels, CpuEngine, charge_columns, native_edges
 from .reference import Reference
-from .tables import edge_table, kernel_table
 
 
 @tagged("engines.exact.Exact")
@@ -37,23 +37,26 @@ class Exact(CpuEngine):
     def __init__(self, n_threads: int):
         self.n_threads = n_threads
         self._numpy = Reference()
+        self._compiled = CompiledKernels()  # of this engine alone: a user-defined kernel may change between two fits
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"n_threads": self.n_threads}  # tables are computed again
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["n_threads"])  # type: ignore[misc]
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         native = kernel.native()
         if native is None:
             if Y.dtype == np.float64:
                 return self._numpy.edges(Y, A, kernel, b, potential=potential)
-            table = edge_table(kernel, b)  # of ψ_b and k^b k', in place of log k and k'/k
-            native, b = _core.Kernel.tabulated(*table), -1.0
+            native, b = self._compiled.edges(kernel, b)
         return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
-        native = kernel.native()
-        if native is None:
-            if Y.dtype == np.float64:
-                return self._numpy.field(Y, kernel, charges)
-            table = kernel_table(kernel)  # it must outlive the compiled kernel
-            native = _core.Kernel.tabulated(*table)
+        if kernel.native() is None and Y.dtype == np.float64:
+            return self._numpy.field(Y, kernel, charges)
+        native = self._compiled(kernel)  # or its table
         Y = np.ascontiguousarray(Y)
         c, columns = charge_columns(charges, len(Y))
         potential = np.empty(columns.shape)

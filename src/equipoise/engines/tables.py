@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from ..kernels import Kernel
 
 BITS = _core.TABLE_BITS  # number of the 23 mantissa bits of float32 that vary inside a segment: 64 segments per octave
 ENDS = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's length; chosen
-TABLES = 16  # tables kept; chosen
 
 
 class Table(NamedTuple):
@@ -60,13 +58,11 @@ def tabulate(
         return Table(np.vstack([segments, constant]).astype(np.float32), first, scale)
 
 
-@lru_cache(maxsize=TABLES)
 def kernel_table(kernel: Kernel) -> Table:
     """Return the table of k and k', for distances from 1e-6 to 1e6 times the kernel's length."""
     return tabulate(kernel.value, kernel.slope, ENDS[0] * kernel.length, ENDS[1] * kernel.length, kernel.kink)
 
 
-@lru_cache(maxsize=TABLES)
 def edge_table(kernel: Kernel, b: float) -> Table:
     """Return the table of ψ_b and its slope k^b k', for the same distances as `kernel_table`."""
     return tabulate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
+from .._plural import plural
 from .._types import Array
+from .._warn import warn
 from ..arrays.blocks import rows_per_block
 from ..linalg.pca import one_blas_thread
 from .checks import check_embedding, check_k, check_labels, check_map, number_labels
@@ -30,7 +33,8 @@ def one_nn_error(Y: Any, labels: Any, folds: int = 10) -> Measured:
     labels : array-like of shape (n,)
         The class of each point. Masked points of a masked array are left out.
     folds : int, default=10
-        Number of folds. If the smallest class has fewer points than this, its size is used instead, but at least 2.
+        Number of folds. If the smallest class has fewer points than this, its size is used instead, but at least 2. A
+        warning says how many classes have a single point, which is always an error.
 
     Returns
     -------
@@ -68,8 +72,12 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     from sklearn.model_selection import StratifiedKFold, cross_val_score  # slow to import
     from sklearn.neighbors import KNeighborsClassifier
 
+    if lone := int((np.bincount(number) == 1).sum()):
+        warn(f"{plural(lone, 'class has', 'classes have')} a single point, which cannot be classified as its class")
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
-    scores = cross_val_score(KNeighborsClassifier(n_neighbors=k, metric=metric), X, number, cv=split)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class in y has only 1")  # said above in plainer words
+        scores = cross_val_score(KNeighborsClassifier(n_neighbors=k, metric=metric), X, number, cv=split)
     return Measured(float(scores.mean()), points=points)
 
 

@@ -45,7 +45,7 @@ from .estimator import (
 )
 from .fit_plan import FitPlan
 from .parameter_names import inherit_parameters
-from .printed import print_description, print_loss
+from .verbose import print_description, print_loss
 
 
 @dataclass(eq=False, repr=False)

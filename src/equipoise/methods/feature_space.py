@@ -13,7 +13,7 @@ from ..arrays.namespace import to_numpy
 from ..arrays.to_device import to_device
 from ..linalg.gram import Factor, Inner
 from ..linalg.nystrom import Landmarks
-from ..memory import require_memory_for_pairs
+from ..memory import EIGEN_PAIR, require_memory_for_pairs
 from .closed_form import ClassicalEmbedding, Model
 
 
@@ -43,7 +43,9 @@ class KernelPCA(ClassicalEmbedding):
             assert self._landmarks is not None
             self._total = Factor(self._landmarks.F).trace()
             return model
-        require_memory_for_pairs(data.n, 32.0, "PCA with a kernel", "use fewer rows or n_landmarks=500")  # K, d² and B
+        require_memory_for_pairs(
+            data.n, EIGEN_PAIR, "PCA with a kernel", "use fewer rows or n_landmarks=500"
+        )  # K, d² and B
         # −2 K contains the squared distances in the feature space, up to terms that the centring removes.
         gram = Inner(to_device(-2 * features.matrix(), device))
         self._total = float(to_numpy(gram.B).trace())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._suggest import did_you_mean
 from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities import locally_linear as lle
@@ -30,7 +31,7 @@ from ..inputs import Input, make_input
 from ..inputs.make import check_affinity_name
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..linalg.laplacian import normalized_laplacian
-from ..memory import require_memory_for_pairs
+from ..memory import DISTANCE_PAIR, EIGEN_PAIR, require_memory_for_pairs
 from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
@@ -104,8 +105,10 @@ class LLE(ClassicalEmbedding):
         if not is_positive(self.reg):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
         check_feature_kernel(self.kernel, self.gamma)
-        if self.variant not in VARIANTS:
-            raise ValueError(f"unknown variant {self.variant!r}; choose from {', '.join(VARIANTS)}")
+        if not (isinstance(self.variant, str) and self.variant in VARIANTS):
+            known = f"choose from {', '.join(VARIANTS)}"
+            advice = did_you_mean(self.variant, VARIANTS, known) if isinstance(self.variant, str) else known
+            raise ValueError(f"unknown variant {self.variant!r}; {advice}")
         if self.variant != "standard" and not is_linear(self.kernel):
             raise ValueError(f'variant={self.variant!r} needs kernel="linear"')
 
@@ -118,7 +121,9 @@ class LLE(ClassicalEmbedding):
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         if data.coordinates is None or not is_radial(self.kernel):
-            require_memory_for_pairs(data.n, 32.0, "LLE with a kernel", 'use fewer rows, or kernel="rbf" and a table')
+            require_memory_for_pairs(
+                data.n, EIGEN_PAIR, "LLE with a kernel", 'use fewer rows, or kernel="rbf" and a table'
+            )
         stage("weights")
         features = FeatureKernel(data, self.kernel, self.gamma)
         self.weights_, recall = feature_weights(features, self._k, float(self.reg), self._n_threads())
@@ -182,7 +187,9 @@ class LLE(ClassicalEmbedding):
     def _require_memory_for_pairs(data: Input) -> None:
         """Raise MemoryError if weights come from the distances of all pairs and these do not fit into memory."""
         if data.coordinates is None:
-            require_memory_for_pairs(data.n, 16.0, "LLE", "use fewer rows or a table of coordinates")  # d and d²
+            require_memory_for_pairs(
+                data.n, DISTANCE_PAIR, "LLE", "use fewer rows or a table of coordinates"
+            )  # d and d²
 
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
         """Return the weights W of the fitted points, or of the new `rows` if `rows` is not None."""

@@ -55,7 +55,7 @@ from .estimator import (
     lock_checkpoints,
     report_remaining_gain,
 )
-from .printed import print_loss
+from .verbose import print_loss
 
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
 NOISE = 0.01  # added to starts of logarithmic stress, relative to the radius, so that no points coincide; chosen

@@ -20,7 +20,7 @@ from ..linalg.gram import Factor, Inner, divide_columns
 from ..linalg.landmark_choice import FromRows, choose_landmarks
 from ..linalg.nystrom import Landmarks
 from ..linalg.row_products import multiply_rows, multiply_vector
-from ..memory import require_memory_for_pairs
+from ..memory import EIGEN_PAIR, require_memory_for_pairs
 from ..neighbors.vectors import is_euclidean
 from ..progress import stage
 from ..spaces import Euclidean, GraphGeodesic
@@ -195,7 +195,7 @@ class ClassicalMDS(Scaling):
             table = cast("DeviceTable", data)
             require_gpu_memory(3 * 8 * data.n**2, f"storing all distances of {data.n:,} points on the GPU", str(device))
             return self._gram_model(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
-        require_memory_for_pairs(data.n, 32.0, "ClassicalMDS", LANDMARKS)  # d, d², a copy and B
+        require_memory_for_pairs(data.n, EIGEN_PAIR, "ClassicalMDS", LANDMARKS)  # d, d², a copy and B
         return self._gram_model(data, Inner(to_device(data.squared(), device)))
 
     def _bytes_per_new_row(self) -> float:
@@ -263,7 +263,7 @@ class Isomap(Scaling):
         if with_landmarks:
             model = self._from_landmarks(data, lambda i: space.distances(i) ** 2, rng, device)
         else:
-            require_memory_for_pairs(data.n, 32.0, "Isomap", LANDMARKS)  # D, its transpose, d² and B
+            require_memory_for_pairs(data.n, EIGEN_PAIR, "Isomap", LANDMARKS)  # D, its transpose, d² and B
             D = space.matrix()
             model = self._gram_model(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)

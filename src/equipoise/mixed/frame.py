@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .._cells import is_code, is_missing, is_number
+from .._names import quote
 from .._optional import import_optional
 from .._types import Array
 from ..arrays.namespace import is_cupy, is_tensor, require_size, to_numpy
@@ -25,6 +26,7 @@ WORDS = {
     "boolean": ("boolean", "booleans"),
     "category": ("category", "categories"),
 }
+FORMS = {"number": "write numbers such as 1234.5", "date": "write dates as year-month-day, such as 2020-08-18"}
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -165,14 +167,24 @@ def make_column_like(name: str, array: Any, kind: str, levels: list[str]) -> Col
     if not as_category:
         if column.kind != kind and not np.isnan(column.values).all():
             raise ValueError(
-                f"column {name!r} contains {WORDS[column.kind][1]}, but contained {WORDS[kind][1]} when the method was"
-                " fitted; convert it to the same type"
+                f"column {name!r} contains {WORDS[column.kind][1]}, such as {_first_of_another_kind(array, kind)}, but"
+                f" contained {WORDS[kind][1]} when the method was fitted; {FORMS[kind]}"
             )
         return column._replace(kind=kind)
     index = {level: float(i) for i, level in enumerate(levels)}
     codes = np.array([index.setdefault(level, float(len(index))) for level in column.levels] + [np.nan])
     values = codes[np.where(np.isnan(column.values), -1, column.values).astype(np.intp)]
     return Column(name, kind, values, list(index))
+
+
+def _first_of_another_kind(array: Any, kind: str) -> str:
+    """Return the first value of a column that is not of a kind, in quotes."""
+    distinct = array.unique()
+    for i in range(len(distinct)):
+        column = make_column("", distinct[i : i + 1])
+        if column.kind != kind and not np.isnan(column.values).all():
+            return quote(str(distinct[i].as_py()))
+    return quote(str(distinct[0].as_py()))  # each value alone is of this kind, but not the column as a whole
 
 
 def _is_text(kind: Any) -> bool:

@@ -26,7 +26,10 @@ HOW = {
     "mean": "filled in by the mean, categories by the most frequent one",
     "median": "filled in by the median, categories by the most frequent one",
 }
+# Why a column is not compared, besides "empty" and "constant".
 UNWEIGHTED = "weight 0"
+LIKE_A_NAME = "differs in nearly every row, like a name"
+NUMBERS_ROWS = "numbers the rows"
 
 
 @tagged("mixed.gower.Gower")
@@ -148,9 +151,9 @@ def reason_to_leave_out(column: Column, weight: float | None = None) -> str:
     if weight is not None or len(present) < FEW_ROWS:
         return ""
     if column.kind == "category" and len(column.levels) > NAMES_OF_ROWS * len(present):
-        return "differs in nearly every row, like a name"
+        return LIKE_A_NAME
     if column.kind == "number" and numbers_rows(present):
-        return "numbers the rows"
+        return NUMBERS_ROWS
     return ""
 
 
@@ -163,10 +166,14 @@ def _reasons(left_out: dict[str, str]) -> str:
 
 
 def _summary(columns: Sequence[Column], left_out: dict[str, str], settings: Mixed) -> str:
-    """Return in words which columns are compared, which are left out, and how many values are missing."""
+    """Return in words which columns are compared, by kind, which are left out, and how many values are missing."""
     counts = {kind: sum(column.kind == kind for column in columns) for kind in WORDS}
     parts = [plural(count, *WORDS[kind]) for kind, count in counts.items() if count]
     lines = [f"compared: {', '.join(parts)}"]
+    for kind, count in counts.items():
+        if count:
+            names = list_names(column.name for column in columns if column.kind == kind)
+            lines.append(f"{WORDS[kind][count > 1]}: {names}")
     if left_out:
         lines.append(f"left out: {_reasons(left_out)}")
     if missing := describe_gaps(np.column_stack([column.values for column in columns])):

@@ -15,7 +15,7 @@ from ..data.read.every_column import gather_columns
 from ..data.read.selection import Selection
 from ..data.read.text_table import read_text_table
 from ..mixed.frame import WORDS, Column, make_column, read_columns
-from ..mixed.gower import reason_to_leave_out
+from ..mixed.gower import LIKE_A_NAME, NUMBERS_ROWS, reason_to_leave_out
 from ..views.column import MAX_CLASSES, MAX_INTEGER_CLASSES
 from .session.metrics import COMPLETE, EVERY_KIND
 from .table_choices import TableChoices
@@ -25,7 +25,8 @@ LISTED = 200  # columns of numbers that are listed; chosen
 EXAMPLES, LONGEST = 3, 24  # examples of a column, and characters of an example
 # Names that people give to the column of classes, in lower case, the most telling first.
 CLASS_NAMES = ("class", "label", "target", "species", "type", "kind", "category", "group", "cluster", "diagnosis", "y")
-ROW_NAMES = ("id", "name", "index", "row", "barcode")
+ID_NAMES = ("id", "name", "index", "row", "barcode")  # and to the column of row names
+ROW_NAMES = "row names"  # the kind of a first column without a name
 AS_TEXT = "numbers as text"
 
 
@@ -107,7 +108,7 @@ def preview(path: Path, name: str) -> Preview:
     suggested = _suggest(columns)
     if dataset.ids is not None:  # a first column without a name
         suggested = replace(suggested, id="column 1")
-        listed.insert(0, ColumnPreview("column 1", "row names", False, _examples(dataset.ids), 0, 0, "without a name"))
+        listed.insert(0, ColumnPreview("column 1", ROW_NAMES, False, _examples(dataset.ids), 0, 0, "without a name"))
     result = Preview(tuple(listed), unlisted, len(dataset.X), is_whole, suggested, next(iter(COMPLETE)))
     embedded = [c for c in columns if c.name not in (suggested.label, suggested.id, *suggested.exclude)]
     if any(column.gaps or not column.is_number for column in embedded):
@@ -193,7 +194,7 @@ def _suggest(columns: list[ColumnPreview]) -> TableChoices:
     label = next(iter([*telling, *classes[::-1]]), None)
     useless = [c for c in columns if c.useless and c is not label]
     names = [c for c in columns if c is not label and _names_rows(c)]
-    names.sort(key=lambda c: (c.is_number, c.name.lower() not in ROW_NAMES))
+    names.sort(key=lambda c: (c.is_number, c.name.lower() not in ID_NAMES))
     others = [c for c in useless if not names or c is not names[0]]
     return TableChoices(
         None if label is None else label.name, names[0].name if names else None, tuple(c.name for c in others)
@@ -208,4 +209,4 @@ def _has_classes(column: ColumnPreview) -> bool:
 
 
 def _names_rows(column: ColumnPreview) -> bool:
-    return "name" in column.useless or "numbers the rows" in column.useless
+    return column.useless in (LIKE_A_NAME, NUMBERS_ROWS)

@@ -26,8 +26,8 @@ class TableChoices:
     id : str, default=None
         Column with the name of each row.
     exclude : tuple of str, default=()
-        Columns that are not embedded; with `missing` other than "error" and `every_kind=False`, all that do not contain
-        numbers.
+        Columns that are not embedded. It must name every column of text if `missing` is not "error" and `every_kind` is
+        False.
     every_kind : bool, default=False
         Embed columns of every kind, for the metric "mixed"; otherwise, only numbers.
     missing : {"error", "distance", "drop", "mean", "median"}, default="error"

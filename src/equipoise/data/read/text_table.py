@@ -20,7 +20,7 @@ from ..formulas import unmark_formula
 from . import decimal_commas
 from .arrow_csv import code_cells, columns_of_codes, parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, to_finite
-from .finite import SHOWN, others
+from .finite import PLACES, others
 from .growing import GrowingTable, SideColumn
 from .selection import Selection
 from .text_lines import CsvError, Lines, open_lines
@@ -243,7 +243,7 @@ class _TextTable:
         ]
         line, j, cell = bad[0]
         gaps = [(line, j) for line, j, cell in bad if is_missing(cell)]
-        places = [f"line {line}, column {quote(self.names[j])}" for line, j in gaps[1:SHOWN]]
+        places = [f"line {line}, column {quote(self.names[j])}" for line, j in gaps[1:PLACES]]
         with_gaps = len({line for line, _ in gaps}), len({j for _, j in gaps})  # rows and columns
         more = others(places, len(gaps), *with_gaps, is_part=not self.lines.is_last)
         fault = describe_fault(cell, len(gaps), more)

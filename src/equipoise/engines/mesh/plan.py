@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy import fft
 from ... import _core
 from ..._types import Array
 from ...kernels import Kernel
-from ..cpu import charge_columns
+from ..cpu import cached_by_kernel, charge_columns
 from ..tables import Table, tabulate
 
 # Constants of the core that the PyTorch mesh and the Triton kernels share.
@@ -244,14 +244,14 @@ def split(kernel: Kernel, radius: float) -> Split:
     return Split(near, near_slope)
 
 
-@lru_cache(maxsize=16)
+@cached_by_kernel(16)
 def near_table(kernel: Kernel, radius: float) -> Table:
     """Return the table of a kernel's near part (see `split`) and of its slope; both are 0 from the radius on."""
     part = split(kernel, radius)
     return tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
 
 
-@lru_cache(maxsize=4096)
+@cached_by_kernel(4096)
 def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
     """Return the cheapest plan for n points in a box with sides `span`.
 
@@ -330,7 +330,7 @@ def cheapest(
     return float(widths[best]), near_radius(kernel, error, d, float(widths[best]))
 
 
-@lru_cache(maxsize=1024)
+@cached_by_kernel(1024)
 def mesh_width(kernel: Kernel, error: float, d: int) -> float:
     """Return the largest mesh width whose `pair_error` is at most `error`, or 0 if no mesh resolves the kernel.
 
@@ -349,7 +349,7 @@ def kink_radius(kernel: Kernel, error: float) -> float:
     return float(kernel.kink * (35 / error) ** (1 / 8))
 
 
-@lru_cache(maxsize=4096)
+@cached_by_kernel(4096)
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     """Return the smallest radius of the near field for which the `pair_error` of a mesh of width h is at most `error`.
 
@@ -362,7 +362,7 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     return radii[min(first, len(radii) - 1)]
 
 
-@lru_cache(maxsize=4096)
+@cached_by_kernel(4096)
 def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
     """Return the relative root-mean-square error of pair forces on a mesh of width h, with a near field up to `radius`.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..._types import Array
 from ...arrays.csr import run_on_threads
 from ...geometry import HyperbolicPairs
 from ...kernels import Kernel
-from ..cpu import charge_columns
+from ..cpu import cached_by_kernel, charge_columns
 from ..tables import Table, tabulate
 from .plan import CLUMP, ORDER, PADDING, RADIUS, SPLINE, mesh_width, near_radius, needs_float64, split, step_up
 from .torus_mesh import AFTER, BEFORE, fold, symbol, unfold
@@ -73,7 +72,7 @@ class PolarSource:
         self.high = self.high + margin
 
 
-@lru_cache(maxsize=4096)
+@cached_by_kernel(4096)
 def polar_plan(kernel: Kernel, error: float, n: int, span: float, radius: float) -> PolarPlan:
     """Return the cheapest plan for n points in the disk whose circumference is 2π · `span`.
 
@@ -134,7 +133,7 @@ class NearPart(Kernel):
         return split(self.kernel, self.reach).near_slope(d2)
 
 
-@lru_cache(maxsize=16)
+@cached_by_kernel(16)
 def polar_near_table(kernel: Kernel, reach: float, pairs: HyperbolicPairs) -> Table:
     """Return the table of the near part of a kernel, in the squared chords that compiled pairs give."""
     near = pairs.radial(NearPart(kernel, reach))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from ... import _core
 from ..._types import Array
 from ...geometry import Torus
 from ...kernels import Kernel
+from ..cpu import cached_by_kernel
 from .plan import ORDER, PADDING, SPLINE, Plan, Source, cheapest, near_table, needs_float64, plan, split
 
 BEFORE, AFTER = ORDER // 2 - 1, ORDER // 2  # nodes of a spline before and after the cell of a point
@@ -30,7 +30,7 @@ class TorusPlan(NamedTuple):
     period: tuple[float, ...]
 
 
-@lru_cache(maxsize=4096)
+@cached_by_kernel(4096)
 def torus_plan(
     kernel: Kernel, error: float, n: int, period: tuple[float, ...], span: tuple[float, ...]
 ) -> Plan | TorusPlan:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from ..._types import Array
 from ...kernels import Kernel
+from ..cpu import cached_by_kernel
 from ..mesh.plan import Plan, cheapest, kink_radius, mesh_size, mesh_width, needs_float64, rungs_of, span_of
 
 # Maximum number of nodes of a mesh. Beyond it, the FFT of the padded mesh would fill the memory, and direct sums are
@@ -27,7 +26,7 @@ RUNGS = 16  # lengths per octave to which the sides of a box are rounded up; cho
 DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)  # used instead of a mesh
 
 
-@lru_cache(maxsize=4096)
+@cached_by_kernel(4096)
 def device_plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
     """Return the cheapest plan for n points in a box with sides `span`: with or without a near field, or `DIRECT`.
 

@@ -120,7 +120,7 @@ class Torch(MeshEngine):
 
     def edges(self, Y: Any, A: Any, kernel: Kernel, b: float, *, potential: bool) -> tuple[Any, Any]:
         if not is_tensor(Y) and (Y.dtype == np.float64 or not is_sparse(A)):
-            return Exact(self.n_threads).edges(Y, on_host(A), kernel, b, potential=potential)
+            return self._host_edges.edges(Y, on_host(A), kernel, b, potential=potential)
         rows = A if isinstance(A, Rows) else self._on_device(A)
         psi, force = stored_edges(self._to_float32(Y), rows, self._edge_lookup(kernel, b), potential=potential)
         return (psi if is_tensor(Y) else float(psi)) if potential else np.nan, like_input(Y, force)

@@ -3,13 +3,12 @@
 "use strict"
 
 const MISSING_TITLES = {
-  error: "none expected: stop at the first",
+  error: "none expected: stop at the first gap",
   distance: "compare where both have a value",
   drop: "leave out rows with gaps",
   mean: "fill in the column's mean",
   median: "fill in the column's median",
 }
-const ROW_NAMES = "row names"
 
 class TableForm {
   constructor(model) {
@@ -38,7 +37,8 @@ class TableForm {
     this.show_error(state.error)
   }
 
-  open({title, preview, start, metrics}) {
+  open({title, preview, start, metrics, max_classes, row_names}) {
+    const may_have_classes = ({distinct, kind}) => distinct > 1 && distinct <= max_classes && kind !== row_names
     Object.assign(this, {preview, metrics})
     element("table-title").textContent = title
     const rows = preview.rows.toLocaleString("en"), all = preview.is_whole ? "" : "the first "
@@ -144,8 +144,6 @@ class TableForm {
     place.scrollIntoView({block: "nearest"})
   }
 }
-
-function may_have_classes({distinct, kind}) { return distinct > 1 && distinct <= 200 && kind !== ROW_NAMES }
 
 // Return the names of columns in quotes, with the verb.
 function names(columns) {

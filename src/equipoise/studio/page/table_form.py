@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..preview import Preview
+from ...views.column import MAX_CLASSES
+from ..preview import ROW_NAMES, Preview
 from ..session.metrics import COMPLETE, EVERY_KIND, METRICS, check_metric
 from ..table_choices import TableChoices
 
@@ -52,7 +53,8 @@ class TableForm:
         metrics = {kind: [(name, METRICS[name].title) for name in names] for kind, names in _SHOWN.items()}
         start: dict[str, Any] = {"label": choices.label, "id": choices.id, "exclude": choices.exclude, "metric": metric}
         start |= {"missing": missing, "standardize": choices.standardize}
-        self._send(title=title, preview=preview.as_dict(), start=start, metrics=metrics, error="")
+        fixed = {"max_classes": MAX_CLASSES, "row_names": ROW_NAMES}
+        self._send(title=title, preview=preview.as_dict(), start=start, metrics=metrics, error="", **fixed)
 
     def show_error(self, text: str) -> None:
         """Show an error in the form, if it is open."""

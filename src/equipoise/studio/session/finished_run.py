@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._types import Array
 from ..._warn import collecting
-from ...methods.result import result
+from ...methods.quality import describe_quality
 from .history import Frame, History
 from .method_run import MethodRun
 from .metrics import allowed_metrics
@@ -57,7 +57,7 @@ class FinishedRun(MethodRun):
             self.recipe, self.values = before
             raise
         self.warnings = tuple(dict.fromkeys(messages))
-        name, value = result(method)
+        name, value = describe_quality(method)
         self.result = f"{name} {value}"
         Y = method.embedding_.view()
         Y.flags.writeable = False

@@ -8,18 +8,22 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..._types import Array
-from ...memory import estimate_memory
+from ...memory import DISTANCE_PAIR, EIGEN_PAIR, estimate_memory
 from ..limits import GB, Limits
 from ..page.link import LinkedRun
 from ..page.picture import NO_MAP
 from .finished_run import FinishedRun
 from .method_run import MethodRun
+from .metrics import AUTO, EVERY_KIND, allowed_metrics
 from .parameters import METHODS, Value, defaults
 from .recipe import Event, Recipe
 from .run import Run
 from .worker import Shot, Worker, lead
 
 CHUNK = 20  # iterations of a replay between checks whether it has been cancelled
+# Bytes per row of MDS: up to 10,000 rows, δ of half of all pairs in float32 (2n); beyond that it samples pairs, for
+# which 11,000 bytes were measured.
+MDS_ROW = 20_000
 SMALL = 1000  # rows below which the memory of a run is not checked; chosen
 LIMITS = (1, 100)  # iterations per frame, minimum and maximum
 
@@ -290,7 +294,10 @@ def check_memory(X: Array, recipes: list[Recipe], limit: int) -> None:
     need = 0
     for recipe in recipes:
         if not METHODS[recipe.method].iterates:
-            need += 8 * n * (4 * D + (0 if recipe.method == "pca" else 4 * min(n, 5000)))
+            # Copies of the table and, if there are any, neighbours, as for t-SNE; and what is stored of all pairs.
+            neighbors = {**defaults(recipe.method, n), **recipe.values()}.get("n_neighbors", 3)
+            within = min(max(float(neighbors) / 3, 1.0), (n - 1) / 3)
+            need += estimate_memory(n, D, perplexity=within).peak + _bytes_of_pairs(X, recipe)
             continue
         values = {**defaults(recipe.method, n), **recipe.values()}
         # t-SNE stores three neighbours per unit of perplexity; UMAP states their number.
@@ -302,3 +309,14 @@ def check_memory(X: Array, recipes: list[Recipe], limit: int) -> None:
             f"runs on a table of {n:,} × {D:,} values need about {need / GB:.1f} GB, but a page may use only"
             f" {limit / GB:.1f} GB; use fewer rows, a smaller perplexity, fewer neighbours, or one run instead of two"
         )
+
+
+def _bytes_of_pairs(X: Array, recipe: Recipe) -> int:
+    """Return how many bytes a finished method stores for pairs of rows, besides neighbours."""
+    n, method = len(X), recipe.method
+    metric = allowed_metrics(X)[0] if recipe.metric == AUTO else recipe.metric
+    if method == "isomap" or (method == "classicalmds" and metric != "euclidean"):
+        return int(EIGEN_PAIR) * n**2
+    if method == "lle" and metric in EVERY_KIND:  # weights from distances instead of coordinates
+        return int(DISTANCE_PAIR) * n**2
+    return MDS_ROW * n if method == "mds" else 0

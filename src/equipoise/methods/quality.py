@@ -11,7 +11,7 @@ from .mds import MDS
 from .scaling import PCA, ClassicalMDS, Isomap
 
 
-def result(method: Any) -> tuple[str, str]:
+def describe_quality(method: Any) -> tuple[str, str]:
     """Return the name and value of a measure of a fitted method: for example "loss", or "variance kept" of PCA."""
     if isinstance(method, PCA):
         return "variance kept", f"{method.explained_variance_ratio_.sum():.1%}"
