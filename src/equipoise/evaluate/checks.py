@@ -172,8 +172,9 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     if labels.shape != (n,):
         raise ValueError(f"labels have shape {labels.shape}, but there are {n} points; pass one label per point")
     if masked is not None and masked.any():
-        i = int(masked.argmax())
-        raise ValueError(f"the label of row {i} is masked; leave out points without a label, or give them one")
+        raise ValueError(
+            f"the label of row {masked.argmax()} is masked; leave out points without a label, or give them one"
+        )
     if (i := first_missing_label(labels)) is not None:
         raise ValueError(f"the label of row {i} is {labels[i]}; leave out points without a label, or give them one")
     try:
