@@ -15,7 +15,6 @@ from sklearn.neighbors import NearestNeighbors
 
 import equipoise as eq
 from equipoise.evaluate import distances, sample, structure
-from equipoise.evaluate.given_map import in_geometry
 from equipoise.neighbors import Graph
 from equipoise.spaces import Euclidean, summarize_distortion
 
@@ -363,40 +362,3 @@ def test_measures_accept_distances_spaces_and_sparse_tables():
         assert ev.shepard(data, Y, metric=metric).correlation == pytest.approx(truth[1])
         assert ev.distortions(data, Y, metric=metric).dilation.mean == pytest.approx(truth[2])
         assert ev.triplet_accuracy(data, Y, metric=metric) == ev.triplet_accuracy(X, Y)
-
-
-# Points without a label
-
-
-def test_masked_labels_are_left_out_of_measures_of_classes():
-    known = np.arange(120) % 7 != 3
-    labels = np.ma.masked_array(np.where(known, LABELS, "missing"), mask=~known)
-    for measure in (ev.one_nn_error, ev.knn_accuracy):
-        some = measure(Y, labels)
-        assert some == measure(Y[known], LABELS[known]) and some.points.tolist() == np.flatnonzero(known).tolist()
-    some = ev.centroid_correlation(X, Y, labels)
-    assert some == ev.centroid_correlation(X[known], Y[known], LABELS[known]) and len(some.points) == known.sum()
-    report = eq.evaluate(X, Y, labels)
-    for table, error in zip((Y, X), report.class_errors, strict=True):
-        D = squareform(pdist(table[known]))
-        np.fill_diagonal(D, np.inf)
-        assert error == np.mean(LABELS[known][D.argmin(axis=1)] != LABELS[known])
-    assert report.centroid_correlation == some
-    shares = np.unique(LABELS[known], return_counts=True)[1] / known.sum()
-    line = next(line for line in str(report).splitlines() if line.startswith("nearest of another class"))
-    assert line.endswith(f"{1 - (shares**2).sum():.1%}")
-    assert "missing" in str(report.to_html())
-    curved = in_geometry(Y - Y.min(), eq.geometry.Torus(100.0))  # so large that the distances are those of the plane
-    assert ev.one_nn_error(curved, labels) == ev.one_nn_error(Y, labels)
-
-
-def test_masked_labels_elsewhere_are_refused():
-    labels = np.ma.masked_array(LABELS, mask=np.arange(120) == 4)
-    for measure in (ev.silhouette, ev.davies_bouldin):
-        with pytest.raises(ValueError, match="the label of row 4 is masked; leave out points without a label"):
-            measure(Y, labels)
-    with pytest.raises(ValueError, match="no point has a label"):
-        ev.one_nn_error(Y, np.ma.masked_all(120, dtype="U1"))
-    few = np.ma.masked_array(LABELS, mask=np.arange(120) > 1)
-    with pytest.raises(ValueError, match="all labels"):
-        ev.one_nn_error(Y, few)
