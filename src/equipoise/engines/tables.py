@@ -51,7 +51,7 @@ def tabulate(
     first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> BITS for r in (low, high))
     nodes = (np.arange(first, last + 2, dtype=np.int32) << BITS).view(np.float32).astype(np.float64) / scale
     start, end = nodes[:-1] * (1 + 1e-12), nodes[1:] * (1 - 1e-12)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):  # at distances that maps do not reach, a kernel may be 0 and its logarithm infinite
         a, m, e = (slope(d2) for d2 in (start, (start + end) / 2, end))
         segments = np.column_stack([value(start), a, 4 * m - 3 * a - e, 2 * (a - 2 * m + e)])
         constant = [value(end[-1:])[0], e[-1], 0.0, 0.0]
