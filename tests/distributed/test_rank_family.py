@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from support.shared_problems import assert_same_bytes
 from support.thread_ranks import run_ranks
 
 import equipoise as eq
@@ -54,17 +55,8 @@ METHODS = {
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_have_the_same_bytes_for_any_number_of_ranks(X, name):
     method = METHODS[name]
-
-    def work(group):
-        result = fit(method, X, group=group)
-        return result.gather(), result.loss_curve
-
-    results = {size: run_ranks(size, work)[0] for size in RANKS}
-    for size in RANKS[1:]:
-        assert_array_equal(results[size][0], results[1][0])
-        assert_array_equal(results[size][1], results[1][1])
+    Y, curve = assert_same_bytes(method, X, RANKS)
     problem = clone(method).set_params(engine="grid").problem(X)
-    Y, curve = results[1]
     assert_allclose(problem.loss(Y), curve[-1, 1], rtol=2e-3)
     if problem.geometry.columns(2) == 3:
         assert_allclose(np.linalg.norm(Y, axis=1), problem.geometry.radius, rtol=1e-5)

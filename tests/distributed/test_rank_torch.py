@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support import rank_functions
-from support.shared_problems import fit_over_ranks, rank_parts, torch_engine
+from support.shared_problems import (
+    assert_field_is_within_tol,
+    assert_same_bytes,
+    fit_over_ranks,
+    rank_parts,
+    torch_engine,
+)
 from support.thread_ranks import run_ranks
 
 import equipoise as eq
@@ -19,7 +25,6 @@ from equipoise.distributed.rank_problem import SharedCheckpoints
 from equipoise.distributed.row_sources import open_rows
 from equipoise.distributed.shared_map import SharedMap
 from equipoise.divergences import JensenShannon, NeRV
-from equipoise.engines import Reference
 from equipoise.engines.mesh.mesh_engine import AMPLE, MeshEngine
 from equipoise.kernels import Gaussian, PowerLaw, StudentT
 
@@ -72,38 +77,15 @@ def test_maps_have_the_same_bytes_for_any_number_of_ranks(X, name):
 @pytest.mark.parametrize("name", OTHERS)
 def test_fits_of_other_methods_have_the_same_bytes(X, name):
     method = OTHERS[name]
-
-    def work(group):
-        result = fit(method, X, group=group)
-        return result.gather(), result.loss_curve
-
-    one, four = run_ranks(1, work)[0], run_ranks(4, work)[0]  # one of four ranks has no points
-    assert_array_equal(one[0], four[0])
-    assert_array_equal(one[1], four[1])
-    assert_allclose(method.problem(X).loss(one[0]), one[1][-1, 1], rtol=5e-3)
+    Y, curve = assert_same_bytes(method, X, (1, 4))  # one of four ranks has no points
+    assert_allclose(method.problem(X).loss(Y), curve[-1, 1], rtol=5e-3)
 
 
 @pytest.mark.parametrize("kernel", [StudentT(), Gaussian(), PowerLaw(2.0, 0.5)], ids=str)
 @pytest.mark.parametrize(("n", "d", "width"), [(2500, 1, 4), (2500, 2, 4), (2500, 3, 4), (6000, 2, 200)])
 def test_field_of_ranks_is_within_tol_of_the_reference(kernel, n, d, width):
     """The widest maps have a near part, or direct sums."""
-    rng = np.random.default_rng(d)
-    Y, charges = (width * rng.normal(size=(n, d))).astype(np.float32), rng.uniform(0.1, 3, size=(n, 2))
-    P = eq.TSNE(perplexity=5, engine="grid").problem(rng.normal(size=(n, 3))).affinities
-
-    def work(group):
-        _, engine, shared = rank_parts(group, P, make_engine=torch_engine)
-        own = shared.partition.own
-        field = engine.field(torch.from_numpy(Y[own]), kernel, torch.from_numpy(charges[own]))
-        return shared.gather(field.potential), shared.gather(field.gradient)
-
-    truth = Reference().field(Y.astype(np.float64), kernel, charges)
-    one, two = run_ranks(1, work)[0], run_ranks(2, work)[0]
-    assert_array_equal(one[0], two[0])
-    assert_array_equal(one[1], two[1])
-    error = np.linalg.norm(one[1] - truth.gradient) / np.linalg.norm(truth.gradient)
-    assert error < 0.012  # tol, at points that were not checked
-    assert_allclose(one[0].sum(axis=0), truth.potential.sum(axis=0), rtol=5e-3)
+    assert_field_is_within_tol(kernel, n, d, width, torch_engine, torch.from_numpy)
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from support.browser import until
-from support.studio import finish, opened_page, running
+from support.studio import MODEL, finish, opened_page, running
 
 import equipoise as eq
 from equipoise import data
@@ -17,7 +17,6 @@ from equipoise.studio.session.parameters import METHODS
 from equipoise.studio.session.player import check_memory
 from equipoise.studio.session.python_source import python_source
 
-MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
 FINISHED = {name: choice.make for name, choice in METHODS.items() if not choice.iterates}
 X = data.load("iris").X
 

@@ -6,11 +6,9 @@ import json
 import numpy as np
 import pytest
 from support.browser import SECONDS, next_frames, until
-from support.studio import finish_commands, inject_markup, running, wait_until
+from support.studio import MODEL, finish_commands, inject_markup, running, text, wait_until
 
 from equipoise import data
-
-MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
 
 # Number of pixels of the first map that are covered by points.
 INK_PIXELS = """() => {
@@ -65,10 +63,6 @@ def visit(browser):
     yield visit
     assert not problems
     context.close()
-
-
-def text(name):
-    return MODEL.format(name=name) + ".text"
 
 
 def get(tab, name, attribute):

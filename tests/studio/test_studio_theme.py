@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from support.browser import until
-from support.studio import running
+from support.studio import MODEL, running, text
 
-MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 DARK, LIGHT = "rgb(20, 22, 28)", "rgb(255, 255, 255)"
 
@@ -15,10 +14,6 @@ def studio():
     pytest.importorskip("bokeh")
     with running("two_lines", limit=20_000) as studio:
         yield studio
-
-
-def text(name):
-    return MODEL.format(name=name) + ".text"
 
 
 def test_theme_is_that_of_the_system_until_another_is_chosen(studio, visit):

@@ -4,9 +4,8 @@ import json
 
 import pytest
 from support.browser import until
-from support.studio import running
+from support.studio import MODEL, running, text
 
-MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
 FORM = "document.getElementById('table-form')"
 
 
@@ -15,10 +14,6 @@ def studio():
     pytest.importorskip("bokeh")
     with running("circle", limit=4_000_000) as studio:
         yield studio
-
-
-def text(name):
-    return MODEL.format(name=name) + ".text"
 
 
 def upload(tab, path):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 
+import equipoise as eq
 from equipoise.arrays.csr import make_csr
 from equipoise.distributed.halo import Halo
 from equipoise.distributed.partition import Partition
 from equipoise.distributed.rank_engine import RankGrid
+from equipoise.distributed.rank_fit import fit
 from equipoise.distributed.rank_problem import SharedProblem, shared_geometry
 from equipoise.distributed.shared_map import SharedMap
+from equipoise.engines import Reference
 from equipoise.geometry import Flat
 from support.thread_ranks import run_ranks
 
@@ -59,3 +63,38 @@ def fit_over_ranks(size, single, objective, n_threads=1, make_engine=grid_engine
         return problem.whole_map(), problem.loss_curve
 
     return run_ranks(size, work)[0]
+
+
+def assert_same_bytes(method, X, sizes):
+    """Fit a method over several numbers of ranks; return the map and the curve of the loss, which must be the same."""
+
+    def work(group):
+        result = fit(method, X, group=group)
+        return result.gather(), result.loss_curve
+
+    first, *others = (run_ranks(size, work)[0] for size in sizes)
+    for other in others:
+        assert_array_equal(other[0], first[0])
+        assert_array_equal(other[1], first[1])
+    return first
+
+
+def assert_field_is_within_tol(kernel, n, d, width, make_engine=grid_engine, on_device=np.asarray):
+    """Check the field of charges at points of one and two ranks, of an engine with a tolerance of 0.01."""
+    rng = np.random.default_rng(d)
+    Y, charges = (width * rng.normal(size=(n, d))).astype(np.float32), rng.uniform(0.1, 3, size=(n, 2))
+    P = eq.TSNE(perplexity=5, engine="grid").problem(rng.normal(size=(n, 3))).affinities
+
+    def work(group):
+        _, engine, shared = rank_parts(group, P, make_engine=make_engine)
+        own = shared.partition.own
+        field = engine.field(on_device(Y[own]), kernel, on_device(charges[own]))
+        return shared.gather(field.potential), shared.gather(field.gradient)
+
+    truth = Reference().field(Y.astype(np.float64), kernel, charges)
+    one, two = run_ranks(1, work)[0], run_ranks(2, work)[0]
+    assert_array_equal(one[0], two[0])
+    assert_array_equal(one[1], two[1])
+    error = np.linalg.norm(one[1] - truth.gradient) / np.linalg.norm(truth.gradient)
+    assert error < 0.012  # tol, at points that were not checked
+    assert_allclose(one[0].sum(axis=0), truth.potential.sum(axis=0), rtol=5e-3)

@@ -10,6 +10,13 @@ from types import SimpleNamespace
 SECONDS = 300  # an upper bound for a wait, also on a machine that is busy with much else
 CHAIN = 4  # commands in a row: opening a data set submits a replay, and the replay a refresh
 
+MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"  # in a page of the studio
+
+
+def text(name):
+    """Return the JavaScript of the text of a part of the page."""
+    return MODEL.format(name=name) + ".text"
+
 
 @contextmanager
 def running(*args, **options):
