@@ -20,8 +20,6 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,13 +32,6 @@ T = TypeVar("T")
 META = torch.device("meta")
 MOST = 8  # threads that compile; chosen: a quarter of the work is Python code, which runs on one thread at a time
 MARKER = "prepared"
-# Files that a first fit reads, in this order. Loading a library reads a page here and there, which is slow on a cold
-# disk; reading the whole file ahead is not.
-LIBRARIES = {
-    "triton": ("_C/libtriton*.so", "backends/nvidia/bin/ptxas"),
-    "torch": ("lib/libtorch_cuda.so",),
-    "nvidia": ("*/lib/libcusolver.so*", "*/lib/libcufft.so*", "*/lib/libcublas.so*", "*/lib/libcublasLt.so*"),
-}
 CLOCK = 0.1  # seconds by which the times of files may lag behind the clock; chosen
 
 
@@ -128,24 +119,11 @@ def _wait(future: Future[Any] | None) -> None:
 
 
 def start() -> None:
-    """Begin to read libraries from disk and to prepare Triton on other threads, once for each process."""
-    global _start
-    if not _started.is_set():
-        _started.set()
-        _workers.submit(_read_ahead)
+    """Begin to prepare Triton on another thread, once for each process."""
+    global _start, _started
+    if not _started:
+        _started = True
         _start = _workers.submit(_start_triton)
-
-
-def _read_ahead() -> None:
-    """Ask the system to read the files of LIBRARIES into memory."""
-    if not hasattr(os, "posix_fadvise"):
-        return
-    for package, patterns in LIBRARIES.items():
-        found = find_spec(package)
-        for folder in (found and found.submodule_search_locations) or ():
-            for file in chain.from_iterable(map(Path(folder).glob, patterns)):
-                with suppress(OSError), file.open("rb") as opened:
-                    os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
 
 def _start_triton() -> None:
@@ -201,7 +179,7 @@ class Workers:
 
 _workers = Workers()
 _starting = threading.Lock()
-_started = threading.Event()
+_started = False
 _recording = threading.local()  # `calls`: the list to which launches on this thread are recorded
 _prepared: set[Hashable] = set()
 _start: Future[None] | None = None  # the preparation of Triton, until a launch has waited for it

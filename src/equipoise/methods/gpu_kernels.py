@@ -26,7 +26,7 @@ RULE = 0.1, 0.2, 0.8, 0.5, 0.01, 5.0  # numbers of a rule in recorded launches
 
 
 def start() -> None:
-    """Begin to prepare a fit on a GPU: read libraries from disk, and start Triton."""
+    """Begin to start Triton for a fit on a GPU."""
     from ..arrays import triton_kernels
 
     triton_kernels.start()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...affinities.perplexity import resolve_perplexity
+from ...inputs.neighbor_graphs import resolve_neighbors
 from ...methods import (
     GSNE,
     LLE,
@@ -151,8 +152,8 @@ def defaults(method: str, n: int) -> dict[str, Value]:
     if "perplexity" in values:
         values["perplexity"] = float(resolve_perplexity(values["perplexity"], n)[0])
     if "n_neighbors" in values:
-        auto = values["n_neighbors"] == "auto"  # of classical methods, the smaller of 10 and n − 1
-        values["n_neighbors"] = min(10, n - 1) if auto else min(values["n_neighbors"], n)
+        auto = values["n_neighbors"] == "auto"  # of classical methods
+        values["n_neighbors"] = resolve_neighbors("auto", n) if auto else min(values["n_neighbors"], n)
     if "early_exaggeration" in values:
         values["early_exaggeration"] = float(estimator.resolve_early_exaggeration())
     return values
